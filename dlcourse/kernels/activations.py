@@ -1,0 +1,97 @@
+"""Activations, element by element. Each docstring says what backward needs: the output where it can, since the next
+layer keeps that array anyway."""
+
+import math
+
+import numpy as np
+
+GELU_SCALE = math.sqrt(2 / math.pi)
+GELU_CUBIC = 0.044715
+
+
+def relu(x: np.ndarray, *, out: np.ndarray | None = None) -> np.ndarray:
+    """y = max(x, 0).  Allocates y."""
+    return np.maximum(x, 0, out=out)
+
+
+def relu_backward(dy: np.ndarray, y: np.ndarray, *, out: np.ndarray | None = None) -> np.ndarray:
+    """dx = dy where y > 0, else 0.  Needs y.  Allocates dx (not with `out`, which may be dy) and a byte mask."""
+    return np.multiply(dy, y > 0, out=out)
+
+
+def leaky_relu(x: np.ndarray, slope: float, *, out: np.ndarray | None = None) -> np.ndarray:
+    """y = x where x > 0, else slope · x, for 0 <= slope <= 1 (Maas et al. 2013).  Allocates y."""
+    y = np.multiply(x, slope, out=out)
+    return np.maximum(x, y, out=y)
+
+
+def leaky_relu_backward(dy: np.ndarray, y: np.ndarray, slope: float, *, out: np.ndarray | None = None) -> np.ndarray:
+    """dx = dy where y > 0, else slope · dy.  Needs y, whose sign is that of x.  Allocates dx and a byte mask."""
+    dx = np.copy(dy) if out is None else out
+    return np.multiply(dy, slope, out=dx, where=y <= 0)
+
+
+def sigmoid(x: np.ndarray, *, out: np.ndarray | None = None) -> np.ndarray:
+    """y = 1 / (1 + exp(-x)), written (1 + tanh(x/2)) / 2, which cannot overflow.  Allocates y."""
+    y = np.multiply(x, 0.5, out=out)
+    np.tanh(y, out=y)
+    y *= 0.5
+    y += 0.5
+    return y
+
+
+def sigmoid_backward(dy: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """dx = dy · y (1 - y).  Needs y.  Allocates dx."""
+    dx = 1 - y
+    dx *= y
+    dx *= dy
+    return dx
+
+
+def tanh(x: np.ndarray, *, out: np.ndarray | None = None) -> np.ndarray:
+    """y = tanh(x).  Allocates y."""
+    return np.tanh(x, out=out)
+
+
+def tanh_backward(dy: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """dx = dy (1 - y²).  Needs y.  Allocates dx."""
+    dx = y * y
+    np.subtract(1, dx, out=dx)
+    dx *= dy
+    return dx
+
+
+def gelu(x: np.ndarray, *, out: np.ndarray | None = None) -> np.ndarray:
+    """y = x/2 (1 + tanh(√(2/π) (x + 0.044715 x³))), the form of Hendrycks and Gimpel (2016).  Allocates y."""
+    y = _gelu_tanh(x, np.multiply(x, x, out=out))
+    y += 1
+    y *= x
+    y *= 0.5
+    return y
+
+
+def gelu_backward(dy: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """dx = dy/2 (1 + t) (1 + u (1 - t)) with t the tanh above and u = x times the derivative of its argument.
+    Needs x, since y has no inverse.  Allocates dx and one array of its size."""
+    dx = x * x
+    t = _gelu_tanh(x, dx.copy())
+    dx *= 3 * GELU_CUBIC * GELU_SCALE
+    dx += GELU_SCALE
+    dx *= x  # u
+    t -= 1
+    dx *= t  # u (t - 1)
+    np.subtract(1, dx, out=dx)
+    t += 2
+    dx *= t
+    dx *= 0.5
+    dx *= dy
+    return dx
+
+
+def _gelu_tanh(x: np.ndarray, squares: np.ndarray) -> np.ndarray:
+    """tanh(√(2/π) (x + 0.044715 x³)), written over `squares`, which comes in as x²."""
+    squares *= GELU_CUBIC
+    squares += 1
+    squares *= x
+    squares *= GELU_SCALE
+    return np.tanh(squares, out=squares)

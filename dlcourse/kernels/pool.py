@@ -1,0 +1,93 @@
+"""Pooling over windows of images (N, H, W, C), one tap of the window at a time: no columns."""
+
+import numpy as np
+
+from dlcourse.kernels.windows import Pair, out_size, taps
+
+
+def max_pool2d(
+    x: np.ndarray, *, kernel: Pair, stride: Pair, padding: Pair = (0, 0), out: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """-> y (N, H', W', C), the largest of each window, and `index` of the same shape: which tap it came from, in row
+    order; of equal ones the first. Padding counts as -∞.  Allocates y, index (see `index_dtype`) and a byte mask."""
+    out_hw = _out_hw(x, kernel, stride, padding)
+    y = np.empty((len(x), *out_hw, x.shape[3]), x.dtype) if out is None else out
+    y.fill(-np.inf)
+    index = np.zeros(y.shape, index_dtype(kernel))
+    for i, j, outputs, pixels in taps(x.shape[1:3], out_hw, kernel, stride, padding):
+        best, candidate = y[outputs], x[pixels]
+        np.copyto(index[outputs], i * kernel[1] + j, where=candidate > best)
+        np.maximum(best, candidate, out=best)  # and not a masked copy, so that NaN comes through
+    return y, index
+
+
+def max_pool2d_backward(
+    dy: np.ndarray, index: np.ndarray, *, in_hw: Pair, kernel: Pair, stride: Pair, padding: Pair = (0, 0)
+) -> np.ndarray:
+    """-> dx (N, H, W, C): each dy added to the pixel that won its window.  Needs index.  Allocates dx and a byte mask."""
+    dx = np.zeros((len(dy), *in_hw, dy.shape[3]), dy.dtype)
+    for i, j, outputs, pixels in taps(in_hw, dy.shape[1:3], kernel, stride, padding):
+        target = dx[pixels]
+        np.add(target, dy[outputs], out=target, where=index[outputs] == i * kernel[1] + j)
+    return dx
+
+
+def index_dtype(kernel: Pair) -> np.dtype:
+    """The smallest unsigned integer that counts the taps of a window: one byte up to 16×16."""
+    return np.min_scalar_type(kernel[0] * kernel[1] - 1)
+
+
+def avg_pool2d(
+    x: np.ndarray,
+    *,
+    kernel: Pair,
+    stride: Pair,
+    padding: Pair = (0, 0),
+    count_padding: bool = True,
+    out: np.ndarray | None = None,
+) -> np.ndarray:
+    """-> y (N, H', W', C), the mean of each window. Padding counts as zeros; with `count_padding=False` it is left out
+    of the mean.  Allocates y."""
+    out_hw = _out_hw(x, kernel, stride, padding)
+    y = np.empty((len(x), *out_hw, x.shape[3]), x.dtype) if out is None else out
+    y.fill(0)
+    for _, _, outputs, pixels in taps(x.shape[1:3], out_hw, kernel, stride, padding):
+        y[outputs] += x[pixels]
+    y /= _counts(x.shape[1:3], out_hw, kernel, stride, padding, count_padding, x.dtype)
+    return y
+
+
+def avg_pool2d_backward(
+    dy: np.ndarray,
+    *,
+    in_hw: Pair,
+    kernel: Pair,
+    stride: Pair,
+    padding: Pair = (0, 0),
+    count_padding: bool = True,
+) -> np.ndarray:
+    """-> dx (N, H, W, C): each dy shared equally by the pixels of its window.  Needs shapes only.  Allocates dx and one
+    array like dy."""
+    out_hw = dy.shape[1:3]
+    share = dy / _counts(in_hw, out_hw, kernel, stride, padding, count_padding, dy.dtype)
+    dx = np.zeros((len(dy), *in_hw, dy.shape[3]), dy.dtype)
+    for _, _, outputs, pixels in taps(in_hw, out_hw, kernel, stride, padding):
+        dx[pixels] += share[outputs]
+    return dx
+
+
+def _counts(
+    in_hw: Pair, out_hw: Pair, kernel: Pair, stride: Pair, padding: Pair, count_padding: bool, dtype: np.dtype
+) -> np.ndarray:
+    """How many pixels each window's sum is divided by: (H', W', 1)."""
+    if count_padding:
+        return np.full((1, 1, 1), kernel[0] * kernel[1], dtype)
+    counts = np.zeros((1, *out_hw, 1), dtype)
+    for _, _, outputs, _ in taps(in_hw, out_hw, kernel, stride, padding):
+        counts[outputs] += 1
+    return counts[0]
+
+
+def _out_hw(x: np.ndarray, kernel: Pair, stride: Pair, padding: Pair) -> Pair:
+    height, width = map(out_size, x.shape[1:3], kernel, stride, padding)
+    return height, width

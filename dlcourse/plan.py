@@ -1,0 +1,26 @@
+"""What a layer will allocate, known from its configuration and the shapes alone."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The bytes of one layer for one (micro-)batch. The input, the output and their gradients follow from the shapes
+    and are not repeated here.
+
+    saves_input, saves_output: backward keeps the layer's input or output itself. A neighbour may keep the same array;
+        it is counted once.
+    own: bytes of what is kept for backward besides these two (an index, a mask, statistics).
+    forward_workspace: the most bytes alive at one moment of `forward` beyond input, parameters, output and `own`.
+    backward_workspace: the most bytes alive at one moment of `backward` beyond what was saved, dy, dx and the gradients.
+    output_is_input: the output shares the input's memory (Flatten, Dropout outside training).
+    dx_is_dy: backward writes dx over dy where dy is its own, so the two are one array.
+    """
+
+    saves_input: bool = False
+    saves_output: bool = False
+    own: int = 0
+    forward_workspace: int = 0
+    backward_workspace: int = 0
+    output_is_input: bool = False
+    dx_is_dy: bool = False
