@@ -1,0 +1,37 @@
+# `make lab` opens the course, `make test` runs every test. Both set up all they need in .venv first.
+# PYTHON=/path/to/python3 chooses the interpreter; otherwise the first one >= 3.11 that runs.
+
+PYTHON ?=
+IN_VENV := .venv/bin/python
+
+.PHONY: help lab install install-test test lint notebooks constraints
+.DEFAULT_GOAL := help
+
+help:
+	@echo "make lab          open the course in JupyterLab"
+	@echo "make install      make .venv and install the course into it"
+	@echo "make test         run every test: lint, types, units, notebooks, browser"
+	@echo "make lint         only ruff, mypy and import-linter"
+	@echo "make notebooks    run all notebooks again and store their outputs"
+	@echo "make constraints  renew the tested versions in constraints.txt"
+
+install:
+	@python="$$(sh scripts/find_python.sh "$(PYTHON)")" && "$$python" scripts/install.py
+
+install-test:
+	@python="$$(sh scripts/find_python.sh "$(PYTHON)")" && "$$python" scripts/install.py --extra test
+
+lab: install
+	@.venv/bin/dlcourse lab
+
+test: install-test
+	@$(IN_VENV) scripts/test.py
+
+lint: install-test
+	@$(IN_VENV) scripts/test.py --only lint
+
+notebooks: install-test
+	@$(IN_VENV) scripts/store_outputs.py
+
+constraints: install
+	@$(IN_VENV) scripts/constraints.py

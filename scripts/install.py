@@ -1,0 +1,95 @@
+"""Make .venv and install the package with the tested versions: python install.py [--extra test]
+
+It does nothing when that was done before and neither pyproject.toml nor constraints.txt has changed since. What was
+installed is written to a stamp file at the very end: an environment without its stamp was interrupted, and is made anew.
+"""
+
+import argparse
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+VENV = ROOT / ".venv"
+STAMP = VENV / "dlcourse-installed.json"
+BIN = VENV / ("Scripts" if os.name == "nt" else "bin")
+
+
+def key() -> str:
+    """What an installation depends on: the two files, where the folder is, and which Python made it."""
+    parts = [str(ROOT), f"{sys.version_info[0]}.{sys.version_info[1]}"]
+    parts += [(ROOT / name).read_text(encoding="utf-8") for name in ("pyproject.toml", "constraints.txt")]
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+
+def read_stamp() -> dict | None:
+    try:
+        stamp = json.loads(STAMP.read_text(encoding="utf-8"))
+        return stamp if isinstance(stamp, dict) else None
+    except (OSError, ValueError):
+        return None
+
+
+def environment_is_whole(stamp: dict | None) -> bool:
+    """True if .venv was finished before, here and by this Python version, and its python still runs."""
+    python = BIN / Path("python")
+    if stamp is None or stamp.get("root") != str(ROOT) or stamp.get("python") != list(sys.version_info[:2]):
+        return False
+    try:
+        code = "import sys, pip; print(*sys.version_info[:2])"
+        run = subprocess.run([python, "-c", code], capture_output=True, text=True)
+    except OSError:
+        return False
+    return run.returncode == 0 and run.stdout.split() == [str(part) for part in sys.version_info[:2]]
+
+
+def make_environment() -> None:
+    """A fresh .venv with pip in it, also where Python's own ensurepip is missing or broken."""
+    base = getattr(sys, "_base_executable", None) or sys.executable
+    print(f"Making {VENV.name} with Python {sys.version.split()[0]} ...", flush=True)
+    whole = subprocess.run([base, "-m", "venv", "--clear", VENV], capture_output=True, text=True)
+    if whole.returncode:
+        print("This Python brings no pip (no ensurepip): getting it from the package index ...", flush=True)
+        subprocess.run([base, "-m", "venv", "--clear", "--without-pip", VENV], check=True)
+        subprocess.run([BIN / "python", ROOT / "scripts" / "bootstrap_pip.py"], check=True)
+
+
+def pip_install(extras: list[str]) -> None:
+    target = f".[{','.join(extras)}]" if extras else "."
+    print(f"Installing {target} by constraints.txt ...", flush=True)
+    command = [BIN / "python", "-m", "pip", "install", "--quiet", "-c", "constraints.txt", "-e", target]
+    env = {**os.environ, "PIP_USER": "0", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+    subprocess.run(command, check=True, cwd=ROOT, env=env)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Make .venv and install dlcourse into it.")
+    parser.add_argument("--extra", action="append", default=[], help="an extra of pyproject.toml: test, profilers")
+    wanted = set(parser.parse_args().extra)
+
+    stamp = read_stamp()
+    whole = environment_is_whole(stamp)
+    extras = sorted(wanted | set(stamp["extras"] if whole and stamp else ()))
+    if whole and stamp and stamp["key"] == key() and extras == stamp["extras"]:
+        return 0
+    try:
+        if not whole:
+            make_environment()
+        STAMP.unlink(missing_ok=True)
+        pip_install(extras)
+    except subprocess.CalledProcessError as error:
+        print(f"\nInstalling failed: {' '.join(map(str, error.cmd))}", file=sys.stderr)
+        print("The lines above say why. The next `make` starts again from an empty .venv.", file=sys.stderr)
+        return 1
+    done = {"key": key(), "extras": extras, "root": str(ROOT), "python": list(sys.version_info[:2])}
+    unfinished = STAMP.with_suffix(".tmp")
+    unfinished.write_text(json.dumps(done), encoding="utf-8")
+    os.replace(unfinished, STAMP)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
