@@ -1,0 +1,118 @@
+"""One batch file of CIFAR-10, in either of the two official forms."""
+
+import io
+import os
+import pickle
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+
+RECORD = 1 + 3 * 32 * 32  # the label, then 1,024 red, 1,024 green and 1,024 blue bytes, row by row
+
+
+def read_cifar10_batch(path: str | os.PathLike[str]) -> tuple[np.ndarray, np.ndarray]:
+    """Read one batch file of CIFAR-10 -> x uint8 (N, 32, 32, 3), y int64 (N,).
+
+    The form is seen from the file's first byte: binary (records of 3,073 bytes, data_batch_1.bin) or pickled by Python
+    (data_batch_1). A pickle can run code when it is read; here only arrays of bytes, lists, dicts, numbers and strings
+    are let in, and a file that asks for anything else is refused.
+
+    Raises FileNotFoundError, and ValueError where the file is empty, cut off, of another kind, or has a label over 9.
+    Allocates x, y and, until it returns, the bytes of the file. Format: A. Krizhevsky, www.cs.toronto.edu/~kriz/cifar.html
+    """
+    path = Path(path)
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder; give one batch file, or datasets.cifar10(path=folder) for all")
+    if not path.exists():
+        raise FileNotFoundError(f"{path} does not exist; give a batch file such as data_batch_1.bin")
+    return parse_batch(path.read_bytes(), str(path))
+
+
+def parse_batch(raw: bytes, name: str) -> tuple[np.ndarray, np.ndarray]:
+    """The bytes of one batch file -> x uint8 (N, 32, 32, 3), y int64 (N,); `name` is what errors call it."""
+    if not raw:
+        raise ValueError(f"{name} is empty (0 bytes); a batch has records of {RECORD:,} bytes")
+    if raw.startswith(b"\x1f\x8b"):
+        raise ValueError(f"{name} is a gzip archive and not a batch file; give it to datasets.cifar10(path=...)")
+    planes, y = _pickled(raw, name) if raw.startswith(pickle.PROTO) else _binary(raw, name)
+    wrong = np.flatnonzero((y < 0) | (y > 9))
+    if len(wrong):
+        raise ValueError(f"{name}: record {wrong[0]} has label {y[wrong[0]]}; the labels of CIFAR-10 are 0 to 9")
+    return np.ascontiguousarray(planes.reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)), y
+
+
+def _binary(raw: bytes, name: str) -> tuple[np.ndarray, np.ndarray]:
+    count, rest = divmod(len(raw), RECORD)
+    if rest:
+        raise ValueError(
+            f"{name} has {len(raw):,} bytes, which is no multiple of {RECORD:,}: after {count:,} whole records a last "
+            f"one needs {RECORD:,} bytes and has {rest:,}. It was cut off, or is no CIFAR-10 batch; fetch it again"
+        )
+    records = np.frombuffer(raw, np.uint8).reshape(count, RECORD)
+    return records[:, 1:], records[:, 0].astype(np.int64)
+
+
+def _pickled(raw: bytes, name: str) -> tuple[np.ndarray, np.ndarray]:
+    try:
+        batch = _BatchUnpickler(io.BytesIO(raw), encoding="bytes").load()  # Python 2 wrote it: its strings are bytes
+    except Exception as error:  # a damaged pickle can fail in any way
+        raise ValueError(f"{name} cannot be read as a pickled CIFAR-10 batch: {error}") from error
+    if not isinstance(batch, dict) or b"data" not in batch or b"labels" not in batch:
+        found = sorted(map(str, batch)) if isinstance(batch, dict) else type(batch).__name__
+        raise ValueError(f"{name} is a pickle of {found}; a CIFAR-10 batch is a dict with b'data' and b'labels'")
+    x = batch[b"data"].value if isinstance(batch[b"data"], _ByteArray) else None
+    labels = batch[b"labels"]
+    if x is None or x.ndim != 2 or x.shape[1] != RECORD - 1:
+        found = type(batch[b"data"]).__name__ if x is None else f"an array of shape {x.shape}"
+        raise ValueError(f"{name}: b'data' is {found}; it must be a uint8 array (N, {RECORD - 1})")
+    if not isinstance(labels, list) or any(type(label) is not int for label in labels):
+        raise ValueError(f"{name}: b'labels' must be a list of integers")
+    if len(labels) != len(x):
+        raise ValueError(f"{name}: {len(x):,} pictures and {len(labels):,} labels; both must be as many")
+    return x, np.array(labels, dtype=np.int64)
+
+
+class _ByteArray:
+    """Stands in for a NumPy array while unpickling: takes bytes, and no other dtype."""
+
+    value: np.ndarray | None = None
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        _version, shape, dtype, fortran, data = state
+        if not isinstance(dtype, _ByteType) or not isinstance(data, bytes):
+            raise pickle.UnpicklingError("it holds an array that is not of bytes")
+        self.value = np.frombuffer(data, np.uint8).reshape(shape, order="F" if fortran else "C")
+
+
+class _ByteType:
+    """Stands in for numpy.dtype while unpickling: it can only be uint8."""
+
+    def __init__(self, code: bytes, *_flags: int) -> None:
+        if code not in (b"u1", b"|u1", b"uint8"):
+            raise pickle.UnpicklingError(f"it holds an array of dtype {code!r}; pictures are u1 (uint8)")
+
+    def __setstate__(self, state: object) -> None:
+        """Byte order, fields and alignment: a single byte has none."""
+
+
+def _empty_array(*_arguments: object) -> _ByteArray:
+    return _ByteArray()
+
+
+# The three names that NumPy 1 wrote into the official files, and what they may make here.
+_ADMITTED = {
+    ("numpy.core.multiarray", "_reconstruct"): _empty_array,
+    ("numpy", "ndarray"): _ByteArray,
+    ("numpy", "dtype"): _ByteType,
+}
+
+
+class _BatchUnpickler(pickle.Unpickler):
+    def find_class(self, module: str, name: str) -> Any:
+        if (module, name) not in _ADMITTED:
+            raise pickle.UnpicklingError(f"it asks for {module}.{name}, which no CIFAR-10 batch needs; refused")
+        return _ADMITTED[module, name]
+
+    def persistent_load(self, pid: object) -> NoReturn:
+        raise pickle.UnpicklingError(f"it asks for the outside object {pid!r}, which no CIFAR-10 batch needs; refused")
