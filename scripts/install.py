@@ -40,7 +40,7 @@ def environment_is_whole(stamp: dict | None) -> bool:
         return False
     try:
         code = "import sys, pip; print(*sys.version_info[:2])"
-        run = subprocess.run([python, "-c", code], capture_output=True, text=True)
+        run = subprocess.run([python, "-c", code], check=False, capture_output=True, text=True)
     except OSError:
         return False
     return run.returncode == 0 and run.stdout.split() == [str(part) for part in sys.version_info[:2]]
@@ -50,7 +50,7 @@ def make_environment() -> None:
     """A fresh .venv with pip in it, also where Python's own ensurepip is missing or broken."""
     base = getattr(sys, "_base_executable", None) or sys.executable
     print(f"Making {VENV.name} with Python {sys.version.split()[0]} ...", flush=True)
-    whole = subprocess.run([base, "-m", "venv", "--clear", VENV], capture_output=True, text=True)
+    whole = subprocess.run([base, "-m", "venv", "--clear", VENV], check=False, capture_output=True, text=True)
     if whole.returncode:
         print("This Python brings no pip (no ensurepip): getting it from the package index ...", flush=True)
         subprocess.run([base, "-m", "venv", "--clear", "--without-pip", VENV], check=True)
@@ -59,7 +59,7 @@ def make_environment() -> None:
 
 def pip_install(extras: list[str]) -> None:
     target = f".[{','.join(extras)}]" if extras else "."
-    print(f"Installing {target} by constraints.txt ...", flush=True)
+    print(f"Installing {target} by constraints.txt; this takes a minute or two ...", flush=True)
     command = [BIN / "python", "-m", "pip", "install", "--quiet", "-c", "constraints.txt", "-e", target]
     env = {**os.environ, "PIP_USER": "0", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
     subprocess.run(command, check=True, cwd=ROOT, env=env)
