@@ -16,7 +16,8 @@ import urllib.request
 from html.parser import HTMLParser
 from pathlib import Path
 
-WHEEL = "pip-26.3-py3-none-any.whl"
+VERSION = "26.3"
+WHEEL = f"pip-{VERSION}-py3-none-any.whl"
 SHA256 = "f3b60b20ffaadd4415ed7957212a38ac63fa4c5fa375bd0f4a797777940fad13"
 
 

@@ -12,6 +12,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from bootstrap_pip import VERSION as PIP_VERSION
+
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 STAMP = VENV / "dlcourse-installed.json"
@@ -55,14 +57,20 @@ def make_environment() -> None:
         print("This Python brings no pip (no ensurepip): getting it from the package index ...", flush=True)
         subprocess.run([base, "-m", "venv", "--clear", "--without-pip", VENV], check=True)
         subprocess.run([BIN / "python", ROOT / "scripts" / "bootstrap_pip.py"], check=True)
+    else:
+        pip_install(f"pip=={PIP_VERSION}")  # the one that came with Python may need twice the time for all the rest
 
 
-def pip_install(extras: list[str]) -> None:
-    target = f".[{','.join(extras)}]" if extras else "."
-    print(f"Installing {target} by constraints.txt; this takes a minute or two ...", flush=True)
-    command = [BIN / "python", "-m", "pip", "install", "--quiet", "-c", "constraints.txt", "-e", target]
+def pip_install(*arguments: str) -> None:
+    command = [BIN / "python", "-m", "pip", "install", "--quiet", *arguments]
     env = {**os.environ, "PIP_USER": "0", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
     subprocess.run(command, check=True, cwd=ROOT, env=env)
+
+
+def install_package(extras: list[str]) -> None:
+    target = f".[{','.join(extras)}]" if extras else "."
+    print(f"Installing {target} by constraints.txt; this takes a minute or two ...", flush=True)
+    pip_install("-c", "constraints.txt", "-e", target)
 
 
 def main() -> int:
@@ -79,7 +87,7 @@ def main() -> int:
         if not whole:
             make_environment()
         STAMP.unlink(missing_ok=True)
-        pip_install(extras)
+        install_package(extras)
     except subprocess.CalledProcessError as error:
         print(f"\nInstalling failed: {' '.join(map(str, error.cmd))}", file=sys.stderr)
         print("The lines above say why. The next `make` starts again from an empty .venv.", file=sys.stderr)
