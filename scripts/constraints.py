@@ -25,7 +25,7 @@ def main() -> None:
         options = ["--all-extras", "--universal", "--python-version", "3.11", "--no-header", "--no-annotate"]
         options += ["--no-emit-index-url", "--no-emit-find-links", "--no-config", "--quiet"]
         uv = Path(folder, "bin", "uv.exe" if os.name == "nt" else "uv")
-        command = [uv, "pip", "compile", "pyproject.toml", *options]
+        command: list[str | Path] = [uv, "pip", "compile", "pyproject.toml", *options]
         pins = subprocess.run(command, check=True, cwd=ROOT, capture_output=True, text=True).stdout
     unfinished = target.with_suffix(".tmp")
     unfinished.write_text(HEADER + pins, encoding="utf-8")

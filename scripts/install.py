@@ -62,7 +62,7 @@ def make_environment() -> None:
 
 
 def pip_install(*arguments: str) -> None:
-    command = [BIN / "python", "-m", "pip", "install", "--quiet", *arguments]
+    command: list[str | Path] = [BIN / "python", "-m", "pip", "install", "--quiet", *arguments]
     env = {**os.environ, "PIP_USER": "0", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
     subprocess.run(command, check=True, cwd=ROOT, env=env)
 
