@@ -1,0 +1,140 @@
+"""Checkpoints: the state of a training alone, in one safetensors file, written to a temporary name and renamed.
+
+What is random is derived from the seed, the epoch and the step, so parameters, slots and the history are all the state
+there is. A process that is killed at any moment leaves the last whole checkpoint.
+"""
+
+import dataclasses
+import functools
+import json
+import os
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
+
+from dlcourse import tree
+
+FILE = "latest.safetensors"
+FORMAT = "dlcourse checkpoint 1"
+
+
+class CheckpointError(OSError):
+    """A checkpoint that cannot be written or read, or that belongs to another training. Names the file and the reason."""
+
+
+def save(folder: str | Path, params: Any, slots: Any, history: dict[str, Any], settings: dict[str, Any]) -> Path:
+    """Write the state as `folder`/latest.safetensors, in place of the one before; returns the path.
+
+    Raises CheckpointError where it cannot be written; the checkpoint before is then as it was. Copies no array.
+    """
+    path = Path(folder) / FILE
+    partial = path.with_suffix(".partial")
+    arrays, numbers = _split({"params": params, "slots": slots})
+    text = json.dumps({"numbers": numbers, "history": history, "settings": settings})
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        save_file(arrays, partial, metadata={"format": FORMAT, "state": text})
+        with open(partial, "rb+") as file:
+            os.fsync(file.fileno())  # on the disk before it takes the name of the whole one
+        os.replace(partial, path)
+    except (OSError, SafetensorError) as error:
+        _remove(partial)
+        needed = tree.nbytes(arrays)
+        kept = "; the checkpoint before it is unharmed" if path.exists() else ""
+        raise CheckpointError(f"{path} could not be written ({needed:,} bytes): {error}{kept}") from error
+    return path
+
+
+def load(
+    folder: str | Path, params: Any, slots: Any, settings: dict[str, Any], *, resume: bool = True
+) -> dict[str, Any]:
+    """Read `folder`/latest.safetensors into the arrays of `params` and `slots`, in place; returns the stored history,
+    {} where there is no checkpoint. Nothing is changed unless everything fits.
+
+    Raises CheckpointError where the file is damaged, of another network, or of other settings; and, with
+    `resume=False`, where there is one at all: it is never overwritten unasked.
+    """
+    path = Path(folder) / FILE
+    if not path.exists():
+        return {}
+    try:
+        with safe_open(path, framework="numpy") as file:
+            metadata = file.metadata() or {}
+            if metadata.get("format") != FORMAT:
+                raise CheckpointError(f"{path} is not a checkpoint of this package: expected format {FORMAT!r}")
+            state = json.loads(metadata["state"])
+            if not resume:
+                done = len(state["history"]["step_loss"])
+                raise CheckpointError(f"{path} holds a training of {done} steps: resume it, or name another folder")
+            _check_settings(path, state["settings"], settings)
+            arrays, _ = _split({"params": params, "slots": slots})
+            _check_arrays(path, {name: file.get_slice(name) for name in file.keys()}, arrays)  # noqa: SIM118
+            for name, array in arrays.items():
+                array[...] = file.get_tensor(name)
+    except (SafetensorError, KeyError, json.JSONDecodeError) as error:
+        raise CheckpointError(f"{path} is damaged: {error}; remove it to start anew") from error
+    for name, value in state["numbers"].items():
+        *_, key = name.split("/")
+        slots[key] = value
+    return state["history"]
+
+
+def describe(**settings: Any) -> dict[str, Any]:
+    """What must be equal for a training to go on to the bit, as plain text and numbers."""
+    return {name: _describe(value) for name, value in settings.items()}
+
+
+def _describe(value: Any) -> Any:
+    if value is None or isinstance(value, str | bool | int | float):
+        return value
+    if isinstance(value, np.ndarray):
+        return f"{len(value)} of them, crc {zlib.crc32(np.ascontiguousarray(value)):08x}"
+    if isinstance(value, functools.partial):
+        return f"{_describe(value.func)}{value.args}{sorted(value.keywords.items())}"
+    if dataclasses.is_dataclass(value):
+        return repr(value)
+    return f"{getattr(value, '__module__', '')}.{getattr(value, '__qualname__', type(value).__qualname__)}"
+
+
+def _split(state: Any) -> tuple[dict[str, np.ndarray], dict[str, int]]:
+    """The arrays and the plain numbers of a tree, by their flat names."""
+    flat = tree.flatten(state)
+    arrays = {name: leaf for name, leaf in flat.items() if isinstance(leaf, np.ndarray)}
+    return arrays, {name: leaf for name, leaf in flat.items() if name not in arrays}
+
+
+def _check_settings(path: Path, stored: dict[str, Any], given: dict[str, Any]) -> None:
+    for name in stored | given:
+        if stored.get(name) != given.get(name):
+            raise CheckpointError(
+                f"{path} was written with {name} = {stored.get(name)}, this training has {given.get(name)}; "
+                "take the same, or another folder"
+            )
+
+
+def _check_arrays(path: Path, stored: dict[str, Any], expected: dict[str, np.ndarray]) -> None:
+    for name in sorted(stored.keys() | expected.keys()):
+        found = _kind(stored[name]) if name in stored else "missing"
+        wanted = (
+            f"{_DTYPES.get(expected[name].dtype.name)} {expected[name].shape}" if name in expected else "no such array"
+        )
+        if found != wanted:
+            raise CheckpointError(f"{path} is of another network: {name} is {found} there, expected {wanted}")
+
+
+_DTYPES = {"float32": "F32", "float64": "F64"}
+
+
+def _kind(entry: Any) -> str:
+    return f"{entry.get_dtype()} {tuple(entry.get_shape())}"
+
+
+def _remove(path: Path) -> None:
+    try:
+        path.unlink(missing_ok=True)
+    except OSError:
+        pass  # the error that is being reported comes first

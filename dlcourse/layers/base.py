@@ -1,0 +1,90 @@
+"""What the layers share: the contract as a type, and the checks that give their errors."""
+
+import math
+from typing import Any, Protocol
+
+import numpy as np
+
+from dlcourse.plan import Plan
+
+Shape = tuple[int, ...]
+Params = dict[str, Any]
+
+
+class Layer(Protocol):
+    """The contract that `Sequential`, the bill and the ledger rest on; see `dlcourse.layers`."""
+
+    def init(self, in_shape: Shape, rng: np.random.Generator, dtype: Any = np.float32) -> Params: ...
+    def out_shape(self, in_shape: Shape) -> Shape: ...
+    def forward(
+        self, params: Params, x: np.ndarray, *, train: bool = False, rng: np.random.Generator | None = None
+    ) -> tuple[np.ndarray, Any]: ...
+    def backward(
+        self, params: Params, saved: Any, dy: np.ndarray, *, need_dx: bool = True, dy_is_mine: bool = False
+    ) -> tuple[np.ndarray | None, Params]: ...
+    def plan(self, in_shape: Shape, batch: int, dtype: Any, *, train: bool = True) -> Plan: ...
+
+
+def array_bytes(shape: Shape, batch: int, dtype: Any) -> int:
+    """Bytes of a batch of arrays of `shape`."""
+    return batch * math.prod(shape) * np.dtype(dtype).itemsize
+
+
+def floats(x: Any, dtype: Any = None) -> np.ndarray:
+    """`x` as it is if it is a float array (of `dtype`, where one is given; else a copy in it). An integer or object
+    array is refused: it would be computed in another precision, or not at all."""
+    if not isinstance(x, np.ndarray) or not np.issubdtype(x.dtype, np.floating):
+        found = x.dtype if isinstance(x, np.ndarray) else type(x).__name__
+        raise TypeError(
+            f"expected a float array, got {found}; dlcourse.inputs.as_input turns uint8 images into floats, "
+            "x.astype(np.float32) turns other numbers"
+        )
+    return x if dtype is None else x.astype(dtype, copy=False)
+
+
+def shape_array(shape: Shape) -> np.ndarray:
+    """A shape that backward needs, as 8-byte integers: `saved` holds arrays only."""
+    return np.array(shape, np.int64)
+
+
+def images(in_shape: Shape) -> tuple[int, int, int]:
+    """Check that a shape is that of one image (H, W, C)."""
+    if len(in_shape) != 3:
+        raise ValueError(f"expected images (H, W, C), got inputs of shape {in_shape} (the batch axis left out)")
+    return in_shape  # type: ignore[return-value]
+
+
+def same_size(name: str, found: int, expected: int, what: str) -> None:
+    """Check an axis of the input against a parameter."""
+    if found != expected:
+        raise ValueError(f"{name} was made for {expected} {what}, got an input with {found}")
+
+
+def integer(field: str, value: Any, least: int) -> int:
+    """`value` as an int, not less than `least`."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise ValueError(f"{field} must be an integer of at least {least}, got {value!r}")
+    return int(value)
+
+
+def pair(field: str, value: Any, least: int) -> tuple[int, int]:
+    """An integer for both axes, or two: always as two."""
+    values = tuple(value) if isinstance(value, tuple | list) else (value, value)
+    if len(values) != 2:
+        raise ValueError(f"{field} must be an integer or two, (height, width), got {value!r}")
+    return integer(field, values[0], least), integer(field, values[1], least)
+
+
+def number(field: str, value: Any, low: float, high: float, *, open_end: bool = False) -> float:
+    """`value` as a Python float in [low, high], or [low, high) with `open_end`. A NumPy float64 would turn float32
+    arrays into float64."""
+    value = float(value)
+    if not (low <= value < high if open_end else low <= value <= high):
+        raise ValueError(f"{field} must be in [{low:g}, {high:g}{')' if open_end else ']'}, got {value!r}")
+    return value
+
+
+def set_field(layer: Any, **values: Any) -> None:
+    """Store checked values in a frozen dataclass, from its __post_init__."""
+    for field, value in values.items():
+        object.__setattr__(layer, field, value)

@@ -1,0 +1,188 @@
+"""Conv2D, MaxPool2D, AvgPool2D: layers over images (H, W, C)."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from dlcourse import kernels
+from dlcourse.initializers import Initializer, he
+from dlcourse.layers.base import (
+    Params,
+    Shape,
+    array_bytes,
+    floats,
+    images,
+    integer,
+    pair,
+    same_size,
+    set_field,
+    shape_array,
+)
+from dlcourse.plan import Plan
+
+SHAPE_BYTES = 16  # (height, width) of a pooling's input, kept for its backward: two 8-byte integers
+
+IntOrPair = int | tuple[int, int]
+
+
+def _out_hw(in_shape: Shape, kernel: Any, stride: Any, padding: Any, dilation: Any) -> tuple[int, int]:
+    """Places of the window along height and width; ValueError where it does not fit once."""
+    h, w, _ = images(in_shape)
+    reach = [d * (k - 1) + 1 for k, d in zip(kernel, dilation, strict=True)]
+    padded = (h + 2 * padding[0], w + 2 * padding[1])
+    if reach[0] > padded[0] or reach[1] > padded[1]:
+        spread = "" if tuple(dilation) == (1, 1) else f" with dilation {dilation} reaches over {tuple(reach)}, which"
+        size = kernel[0] if kernel[0] == kernel[1] else tuple(kernel)
+        raise ValueError(
+            f"kernel_size {size}{spread} is larger than the padded input {padded}; add padding or take a smaller kernel"
+        )
+    height, width = map(kernels.out_size, (h, w), kernel, stride, padding, dilation)
+    return height, width
+
+
+@dataclass(frozen=True)
+class Conv2D:
+    """Convolution.  (H, W, C) -> (H', W', filters), H' = (H + 2·padding - dilation·(kernel - 1) - 1) // stride + 1.
+    W (kh, kw, C, filters), b (filters,).  Sizes are one integer or (height, width).  Keeps its input."""
+
+    filters: int
+    kernel_size: IntOrPair
+    stride: IntOrPair = 1
+    padding: IntOrPair = 0
+    dilation: IntOrPair = 1
+    weights: Initializer = field(default=he, repr=False)
+
+    def __post_init__(self) -> None:
+        set_field(
+            self,
+            filters=integer("filters", self.filters, 1),
+            kernel_size=pair("kernel_size", self.kernel_size, 1),
+            stride=pair("stride", self.stride, 1),
+            padding=pair("padding", self.padding, 0),
+            dilation=pair("dilation", self.dilation, 1),
+        )
+
+    @property
+    def _window(self) -> dict[str, Any]:
+        return {"stride": self.stride, "padding": self.padding, "dilation": self.dilation}
+
+    def init(self, in_shape: Shape, rng: np.random.Generator, dtype: Any = np.float32) -> Params:
+        shape = (*self.kernel_size, images(in_shape)[2], self.filters)  # type: ignore[misc]
+        return {"W": self.weights(rng, shape, dtype), "b": np.zeros(self.filters, dtype)}
+
+    def out_shape(self, in_shape: Shape) -> Shape:
+        return (*_out_hw(in_shape, self.kernel_size, self.stride, self.padding, self.dilation), self.filters)
+
+    def forward(
+        self, params: Params, x: np.ndarray, *, train: bool = False, rng: np.random.Generator | None = None
+    ) -> tuple[np.ndarray, Any]:
+        self.out_shape(x.shape[1:])
+        x = floats(x, params["W"].dtype)
+        same_size("W", x.shape[3], params["W"].shape[2], "channels")
+        return kernels.conv2d(x, params["W"], params["b"], **self._window), x if train else None
+
+    def backward(
+        self, params: Params, saved: Any, dy: np.ndarray, *, need_dx: bool = True, dy_is_mine: bool = False
+    ) -> tuple[np.ndarray | None, Params]:
+        dy = floats(dy, saved.dtype)
+        dx, dW, db = kernels.conv2d_backward(dy, saved, params["W"], **self._window, need_dx=need_dx)
+        return dx, {"W": dW, "b": db}
+
+    def plan(self, in_shape: Shape, batch: int, dtype: Any, *, train: bool = True) -> Plan:
+        block = kernels.conv2d_workspace(
+            batch, in_shape, self.kernel_size, **self._window, itemsize=np.dtype(dtype).itemsize
+        )
+        dW = array_bytes((*self.kernel_size, in_shape[2], self.filters), 1, dtype)  # type: ignore[misc]
+        return Plan(saves_input=train, forward_workspace=block, backward_workspace=block + dW)
+
+
+@dataclass(frozen=True)
+class _Pool:
+    """Window sizes of the two poolings. The stride is the kernel unless it is given."""
+
+    kernel_size: IntOrPair
+    stride: IntOrPair | None = None
+    padding: IntOrPair = 0
+
+    def __post_init__(self) -> None:
+        set_field(
+            self,
+            kernel_size=pair("kernel_size", self.kernel_size, 1),
+            stride=pair("stride", self.kernel_size if self.stride is None else self.stride, 1),
+            padding=pair("padding", self.padding, 0),
+        )
+        if any(2 * p > k for p, k in zip(self.padding, self.kernel_size, strict=True)):  # type: ignore[arg-type]
+            raise ValueError(
+                f"padding {self.padding} is more than half of kernel_size {self.kernel_size}: "
+                "some windows would hold padding alone; take less padding"
+            )
+
+    @property
+    def _window(self) -> dict[str, Any]:
+        return {"kernel": self.kernel_size, "stride": self.stride, "padding": self.padding}
+
+    def init(self, in_shape: Shape, rng: np.random.Generator, dtype: Any = np.float32) -> Params:
+        return {}
+
+    def out_shape(self, in_shape: Shape) -> Shape:
+        return (*_out_hw(in_shape, self.kernel_size, self.stride, self.padding, (1, 1)), in_shape[2])
+
+
+@dataclass(frozen=True)
+class MaxPool2D(_Pool):
+    """The largest of each window.  (H, W, C) -> (H', W', C).  Padding counts as -∞. Keeps an index of one byte an output
+    element, and not its input."""
+
+    def forward(
+        self, params: Params, x: np.ndarray, *, train: bool = False, rng: np.random.Generator | None = None
+    ) -> tuple[np.ndarray, Any]:
+        self.out_shape(x.shape[1:])
+        y, index = kernels.max_pool2d(floats(x), **self._window)
+        return y, {"index": index, "in_hw": shape_array(x.shape[1:3])} if train else None
+
+    def backward(
+        self, params: Params, saved: Any, dy: np.ndarray, *, need_dx: bool = True, dy_is_mine: bool = False
+    ) -> tuple[np.ndarray | None, Params]:
+        if not need_dx:
+            return None, {}
+        in_hw = tuple(saved["in_hw"])
+        return kernels.max_pool2d_backward(dy, saved["index"], in_hw=in_hw, **self._window), {}
+
+    def plan(self, in_shape: Shape, batch: int, dtype: Any, *, train: bool = True) -> Plan:
+        out_shape = self.out_shape(in_shape)
+        index = array_bytes(out_shape, batch, kernels.index_dtype(self.kernel_size))  # type: ignore[arg-type]
+        mask = array_bytes(out_shape, batch, bool)
+        return Plan(
+            own=index + SHAPE_BYTES if train else 0,
+            forward_workspace=mask + (0 if train else index),
+            backward_workspace=mask,
+        )
+
+
+@dataclass(frozen=True)
+class AvgPool2D(_Pool):
+    """The mean of each window.  (H, W, C) -> (H', W', C).  Padding counts as zeros, or not at all with
+    `count_padding=False`. Keeps nothing."""
+
+    count_padding: bool = True
+
+    def forward(
+        self, params: Params, x: np.ndarray, *, train: bool = False, rng: np.random.Generator | None = None
+    ) -> tuple[np.ndarray, Any]:
+        self.out_shape(x.shape[1:])
+        y = kernels.avg_pool2d(floats(x), **self._window, count_padding=self.count_padding)
+        return y, shape_array(x.shape[1:3]) if train else None
+
+    def backward(
+        self, params: Params, saved: Any, dy: np.ndarray, *, need_dx: bool = True, dy_is_mine: bool = False
+    ) -> tuple[np.ndarray | None, Params]:
+        if not need_dx:
+            return None, {}
+        in_hw = tuple(saved)
+        return kernels.avg_pool2d_backward(dy, in_hw=in_hw, **self._window, count_padding=self.count_padding), {}
+
+    def plan(self, in_shape: Shape, batch: int, dtype: Any, *, train: bool = True) -> Plan:
+        return Plan(
+            own=SHAPE_BYTES if train else 0, backward_workspace=array_bytes(self.out_shape(in_shape), batch, dtype)
+        )

@@ -1,0 +1,7 @@
+"""The memory toolkit: predict the bytes of a training step (`bill`), and measure them (`ledger`)."""
+
+from dlcourse.memory.bill import KINDS, Bill, Moment, Row, bill
+from dlcourse.memory.ledger import Ledger, ledger
+from dlcourse.memory.rulers import peak_resident, traced_peak
+
+__all__ = ["KINDS", "Bill", "Ledger", "Moment", "Row", "bill", "ledger", "peak_resident", "traced_peak"]

@@ -1,0 +1,274 @@
+"""The bill: every byte of a training step, predicted from configuration and shapes. Nothing is run; parameters are made
+and let go, a layer at a time, to learn their shapes."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from dlcourse import losses, tree
+from dlcourse.layers.base import Shape, array_bytes
+from dlcourse.memory.table import table
+from dlcourse.model import Sequential
+from dlcourse.plan import Plan
+
+KINDS = ("params", "grads", "saved", "workspace", "slots", "data")
+
+
+@dataclass(frozen=True)
+class Row:
+    """The bytes of one layer, by kind. `workspace` is the larger of what its forward and its backward hold besides."""
+
+    name: str
+    params: int = 0
+    grads: int = 0
+    saved: int = 0
+    workspace: int = 0
+    slots: int = 0
+    data: int = 0
+    buffers: int = 0
+
+
+@dataclass(frozen=True)
+class Moment:
+    """What is alive during one call of the step, such as "conv2d_2, backward"."""
+
+    name: str
+    params: int
+    grads: int
+    saved: int
+    workspace: int
+    slots: int
+    data: int
+
+    @property
+    def total(self) -> int:
+        return sum(getattr(self, kind) for kind in KINDS)
+
+
+@dataclass(frozen=True)
+class Bill:
+    """A row a layer, a column a kind; the moments of the step in order; the peak and where it is reached."""
+
+    rows: tuple[Row, ...]
+    moments: tuple[Moment, ...]
+    batch_size: int
+    micro_batch: int
+    workers: int
+    dtype: str
+
+    @property
+    def peak(self) -> int:
+        """The most bytes alive at one moment, parameters and slots included, the data set not."""
+        return self._highest.total
+
+    @property
+    def peak_at(self) -> str:
+        return self._highest.name
+
+    @property
+    def _highest(self) -> Moment:
+        return max(self.moments, key=lambda moment: moment.total)
+
+    def total(self, kind: str) -> int:
+        """One column's sum over the layers."""
+        return sum(getattr(row, kind) for row in self.rows)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers, for JSON."""
+        columns = [column.name for column in fields(Row)]
+        return {
+            "batch_size": self.batch_size,
+            "micro_batch": self.micro_batch,
+            "workers": self.workers,
+            "dtype": self.dtype,
+            "peak": self.peak,
+            "peak_at": self.peak_at,
+            "totals": {kind: self.total(kind) for kind in KINDS},
+            "layers": [{column: getattr(row, column) for column in columns} for row in self.rows],
+            "moments": [
+                {"name": moment.name, "total": moment.total} | {kind: getattr(moment, kind) for kind in KINDS}
+                for moment in self.moments
+            ],
+        }
+
+    def _table(self) -> Any:
+        notes = [
+            f"batch {self.batch_size}, micro-batches of {self.micro_batch}, "
+            f"{self.workers} worker{'s' if self.workers > 1 else ''}, {self.dtype}",
+            f"predicted peak {{{self.peak}}}, in {self.peak_at}",
+        ]
+        columns = [*KINDS, *(["buffers"] if self.total("buffers") else [])]
+        return table("layer", columns, [(row.name, [getattr(row, k) for k in columns]) for row in self.rows], notes)
+
+    def __str__(self) -> str:
+        return self._table().text()
+
+    def _repr_html_(self) -> str:
+        return self._table().html()
+
+    __repr__ = __str__
+
+
+def bill(
+    model: Sequential,
+    in_shape: Shape,
+    *,
+    batch_size: int,
+    optimizer: Any = None,
+    loss: Any = losses.softmax_cross_entropy,
+    dtype: Any = "float32",
+    micro_batch: int | None = None,
+    workers: int = 1,
+) -> Bill:
+    """Predict a training step of `model` on inputs of `in_shape` (without the batch axis).
+
+    Rows and saved bytes are those of one micro-batch on one worker. The peak is that of the whole step; with several
+    workers it is an upper bound, since it lets all of them stand at their highest moment at once. Raises ValueError,
+    which names the layer, where the shapes do not fit.
+    """
+    for name, value in (("batch_size", batch_size), ("workers", workers), ("micro_batch", micro_batch or batch_size)):
+        if value < 1:
+            raise ValueError(f"{name} must be at least 1, got {value}")
+    size = min(micro_batch or batch_size, batch_size)
+    parts = math.ceil(batch_size / size)
+    workers = min(workers, parts)
+    steps = list(_steps(model, in_shape, size, np.dtype(dtype)))
+    update = optimizer.plan(dtype) if optimizer is not None else None
+    copies = update.slot_copies if update else 0
+    rows = tuple(step.row(copies) for step in steps)
+    data = array_bytes(in_shape, size, dtype)
+    totals = {kind: sum(getattr(row, kind) for row in rows) for kind in (*KINDS, "buffers")}
+    persistent = {"params": totals["params"] + totals["buffers"], "slots": totals["slots"]}
+    # A finished micro-batch's gradients are the accumulator; another worker may be at its highest moment beside it.
+    accumulator = totals["grads"] if parts > 1 else 0
+    moments = []
+    for moment in _moments(steps, data, loss, model.out_shape(in_shape), size, np.dtype(dtype)):
+        together = {kind: getattr(moment, kind) * workers for kind in KINDS}
+        if parts > workers or workers == 1:
+            together["grads"] += accumulator
+        else:  # as many workers as micro-batches: the first to finish stands still as the accumulator
+            together["grads"] = max(together["grads"], getattr(moment, "grads") * (workers - 1) + accumulator)
+        moments.append(Moment(moment.name, **(together | persistent)))
+    if update is not None:
+        moments.append(
+            Moment("update", **persistent, grads=totals["grads"], saved=0, workspace=update.workspace, data=0)
+        )
+    rows = (*rows, Row("input", data=data))
+    return Bill(rows, tuple(moments), batch_size, size, workers, str(np.dtype(dtype)))
+
+
+@dataclass(frozen=True)
+class _Step:
+    """One layer in the step: its plan, and the arrays it takes and makes, by number (0 is the input)."""
+
+    name: str
+    plan: Plan
+    x: int
+    y: int
+    x_bytes: int
+    y_bytes: int
+    params: int
+    buffers: int
+    kept: dict[int, int]  # arrays that this layer keeps and no earlier one does: {number: bytes}
+
+    def row(self, slot_copies: int) -> Row:
+        return Row(
+            self.name,
+            params=self.params,
+            grads=self.params,
+            saved=sum(self.kept.values()) + self.plan.own,
+            workspace=max(self.plan.forward_workspace, self.plan.backward_workspace),
+            slots=slot_copies * self.params,
+            buffers=self.buffers,
+        )
+
+
+def _steps(model: Sequential, in_shape: Shape, batch: int, dtype: np.dtype) -> Iterator[_Step]:
+    """The layers in order, each array numbered when it is made: a view has the number of its base."""
+    made = current = 0
+    taken = {0}  # the input is data: no layer is charged for keeping it
+    for name, layer, shape in model.flat(in_shape):
+        plan = layer.plan(shape, batch, dtype)
+        x, x_bytes, y_bytes = (
+            current,
+            array_bytes(shape, batch, dtype),
+            array_bytes(layer.out_shape(shape), batch, dtype),
+        )
+        if not plan.output_is_input:
+            made += 1
+            current = made
+        kept = {}
+        for saves, number, size in ((plan.saves_input, x, x_bytes), (plan.saves_output, current, y_bytes)):
+            if saves and number not in taken:
+                kept[number] = size
+                taken.add(number)
+        params, buffers = _param_bytes(layer, shape, dtype)
+        yield _Step(name, plan, x, current, x_bytes, y_bytes, params, buffers, kept)
+
+
+def _param_bytes(layer: Any, in_shape: Shape, dtype: np.dtype) -> tuple[int, int]:
+    """Bytes of a layer's trainable parameters and of its buffers, whose shapes its `init` alone knows."""
+    params = layer.init(in_shape, np.random.default_rng(0), dtype)
+    return tree.nbytes(tree.trainable(params)), tree.nbytes(tree.buffers(params))
+
+
+def _moments(
+    steps: list[_Step], data: int, loss: Any, out_shape: Shape, batch: int, dtype: np.dtype
+) -> Iterator[Moment]:
+    """Follow one micro-batch, forward and back, as `train.batch_gradients` runs it, and say what is alive in each call.
+    What stands between two layers and is kept by neither counts as workspace."""
+    sizes = {0: data} | {step.y: step.y_bytes for step in reversed(steps) if step.y != 0}
+    kept: dict[int, int] = {}  # arrays in `saved`
+    own = 0
+
+    def moment(name: str, alive: set[int], workspace: int, grads: int = 0) -> Moment:
+        passing = sum(sizes[number] for number in alive - kept.keys() - {0})
+        return Moment(
+            name,
+            params=0,
+            grads=grads,
+            saved=own + sum(size for number, size in kept.items() if number != 0),
+            workspace=workspace + passing,
+            slots=0,
+            data=data if 0 in alive or 0 in kept else 0,
+        )
+
+    for step in steps:
+        own += step.plan.own
+        yield moment(f"{step.name}, forward", {0, step.x, step.y}, step.plan.forward_workspace)
+        for saves, number in ((step.plan.saves_input, step.x), (step.plan.saves_output, step.y)):
+            if saves:
+                kept[number] = sizes[number]
+    logits = steps[-1].y if steps else 0
+    dlogits = array_bytes(out_shape, batch, dtype)
+    plan = losses.plan(loss, out_shape, batch, dtype)
+    yield moment("loss", {logits}, dlogits + plan.forward_workspace)
+
+    # dlogits is held by its caller until the end; from there on each layer's dy is the dx of the one after it.
+    grads, dy, dy_is_dlogits = 0, dlogits, True
+    for i, step in reversed(list(enumerate(steps))):
+        grads += step.params
+        needs_dx = i > 0
+        dx = 0 if not needs_dx or step.plan.dx_is_dy else step.x_bytes
+        between = dlogits + (0 if dy_is_dlogits else dy) + dx
+        workspace = step.plan.backward_workspace if needs_dx or step.params else 0
+        yield moment(f"{step.name}, backward", set(), workspace + between, grads)
+        own -= step.plan.own
+        for number in _last_use(steps, i):
+            kept.pop(number, None)
+        if dx:
+            dy, dy_is_dlogits = dx, False
+
+
+def _last_use(steps: list[_Step], i: int) -> set[int]:
+    """The arrays that layer `i` keeps and no earlier layer does: freed when its backward is done."""
+
+    def keeps(step: _Step) -> set[int]:
+        return {
+            number for saves, number in ((step.plan.saves_input, step.x), (step.plan.saves_output, step.y)) if saves
+        }
+
+    return keeps(steps[i]).difference(*(keeps(step) for step in steps[:i]))

@@ -1,0 +1,153 @@
+"""Sequential: names layers, and runs them forward and back."""
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from dlcourse.layers import Layer
+from dlcourse.layers.base import Params, Shape
+
+
+@dataclass(frozen=True, init=False)
+class Sequential:
+    """Layers one after the other, named by their kind and count: conv2d_1, relu_1, conv2d_2, …
+
+    It is a layer too, so a Sequential may stand in a Sequential. Parameters are {layer name: {"W": …}}, without the
+    layers that have none; saved tensors are {layer name: what the layer keeps}.
+    """
+
+    layers: tuple[Any, ...]  # each a Layer or a Sequential
+
+    def __init__(self, layers: Iterable[Any]) -> None:
+        object.__setattr__(self, "layers", tuple(layers))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        counts: dict[str, int] = {}
+        names = []
+        for layer in self.layers:
+            kind = type(layer).__name__.lower()
+            counts[kind] = counts.get(kind, 0) + 1
+            names.append(f"{kind}_{counts[kind]}")
+        return tuple(names)
+
+    def named(self) -> Iterator[tuple[str, Any]]:
+        """The layers with their names, in order."""
+        return zip(self.names, self.layers, strict=True)
+
+    def shapes(self, in_shape: Shape) -> list[Shape]:
+        """The input's shape and then each layer's output's, without the batch axis. Raises ValueError, which names the
+        layer, where one does not fit."""
+        shapes = [tuple(in_shape)]
+        for name, layer in self.named():
+            with _naming(name, layer):
+                shapes.append(layer.out_shape(shapes[-1]))
+        return shapes
+
+    def out_shape(self, in_shape: Shape) -> Shape:
+        return self.shapes(in_shape)[-1]
+
+    def init(self, in_shape: Shape, rng: np.random.Generator, dtype: Any = np.float32) -> Params:
+        """New parameters for inputs of `in_shape`, drawn from `rng`. Allocates the parameters."""
+        params = {}
+        for (name, layer), shape in zip(self.named(), self.shapes(in_shape), strict=False):
+            if own := layer.init(shape, rng, dtype):
+                params[name] = own
+        return params
+
+    def forward(
+        self, params: Params, x: np.ndarray, *, train: bool = False, rng: np.random.Generator | None = None
+    ) -> tuple[np.ndarray, Any]:
+        """-> (y, saved).  x (N, …).  With `train=False` nothing is kept and saved is None: each activation goes as soon
+        as the next one is there. `rng` is drawn from by the layers in order. Changes no parameter."""
+        if isinstance(x, np.ndarray) and (x.ndim == 0 or len(x) == 0):
+            raise ValueError(f"expected a batch of at least one input, got an array of shape {x.shape}")
+        saved = {}
+        for name, layer in self.named():
+            with _naming(name, layer):
+                x, kept = layer.forward(params.get(name, {}), x, train=train, rng=rng)
+            if train:
+                saved[name] = kept
+        return x, saved if train else None
+
+    def backward(
+        self,
+        params: Params,
+        saved: Any,
+        dy: np.ndarray,
+        *,
+        need_dx: bool = True,
+        dy_is_mine: bool = False,
+        release: bool = False,
+    ) -> tuple[np.ndarray | None, Params]:
+        """-> (dx, grads), grads with the names of the trainable params.  dy like y.
+
+        With `release=True`, as in training, `saved` is emptied layer by layer, so each saved array is freed as soon as
+        its backward is done, and the first layer's dx is not computed (None).
+        """
+        return self._backward(params, saved, dy, need_dx and not release, dy_is_mine, release)
+
+    def _backward(
+        self, params: Params, saved: Any, dy: np.ndarray | None, need_dx: bool, dy_is_mine: bool, release: bool
+    ) -> tuple[np.ndarray | None, Params]:
+        grads = {}
+        for i, (name, layer) in reversed(list(enumerate(self.named()))):
+            given = dy
+            assert given is not None
+            needed = need_dx or i > 0
+            with _naming(name, layer):
+                kept = saved.pop(name) if release else saved[name]
+                own = params.get(name, {})
+                if isinstance(layer, Sequential):
+                    dy, grad = layer._backward(own, kept, given, needed, dy_is_mine, release)
+                else:
+                    dy, grad = layer.backward(own, kept, given, need_dx=needed, dy_is_mine=dy_is_mine)
+            # What a layer returns belongs to this function, unless it is (a view of) what it was given.
+            dy_is_mine = dy_is_mine or (dy is not None and not np.may_share_memory(dy, given))
+            if grad:
+                grads[name] = grad
+        return dy, dict(reversed(grads.items()))
+
+    def statistics(self, saved: Any) -> Any:
+        """The part of `saved` that `update_buffers` needs; {} for a network without BatchNorm."""
+        found = {}
+        for name, layer in self.named():
+            if isinstance(layer, _HasBuffers) and (part := layer.statistics(saved[name])):
+                found[name] = part
+        return found
+
+    def update_buffers(self, params: Params, saved: Any) -> None:
+        """Move running statistics towards those of one forward pass, in place. `saved`, or its `statistics`."""
+        for name, layer in self.named():
+            if isinstance(layer, _HasBuffers) and name in params and name in saved:
+                layer.update_buffers(params[name], saved[name])
+
+    def flat(self, in_shape: Shape, prefix: str = "") -> Iterator[tuple[str, Layer, Shape]]:
+        """(name, layer, its input's shape) of each layer that is not itself a Sequential; inner names are joined by "/"."""
+        for (name, layer), shape in zip(self.named(), self.shapes(in_shape), strict=False):
+            if isinstance(layer, Sequential):
+                yield from layer.flat(shape, f"{prefix}{name}/")
+            else:
+                yield prefix + name, layer, shape
+
+
+@runtime_checkable
+class _HasBuffers(Protocol):
+    """Anything with `statistics` and `update_buffers`, as BatchNorm has them."""
+
+    def statistics(self, saved: Any) -> Any: ...
+    def update_buffers(self, params: Params, saved: Any) -> None: ...
+
+
+@contextmanager
+def _naming(name: str, layer: Any) -> Iterator[None]:
+    """Put the layer's name before an error that comes out of it."""
+    try:
+        yield
+    except (ValueError, TypeError, KeyError) as error:
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        text = f"{error} is missing from its parameters" if isinstance(error, KeyError) else str(error)
+        raise kind(f"{type(layer).__name__} '{name}': {text}") from error
