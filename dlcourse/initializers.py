@@ -9,9 +9,12 @@ Each draws in `dtype` itself: nothing is allocated but the result. For another s
 """
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+
+Initializer = Callable[..., np.ndarray]  # (rng, shape, dtype) -> a new array
 
 
 def he(rng: np.random.Generator, shape: tuple[int, ...], dtype: Any = np.float32) -> np.ndarray:
