@@ -92,7 +92,7 @@ def _describe(value: Any) -> Any:
     if value is None or isinstance(value, str | bool | int | float):
         return value
     if isinstance(value, np.ndarray):
-        return f"{len(value)} of them, crc {zlib.crc32(np.ascontiguousarray(value)):08x}"
+        return f"{len(value)} of them, crc {zlib.crc32(value.tobytes()):08x}"
     if isinstance(value, functools.partial):
         return f"{_describe(value.func)}{value.args}{sorted(value.keywords.items())}"
     if dataclasses.is_dataclass(value):

@@ -143,15 +143,15 @@ def batch_gradients(
         grads = model.backward(params, saved, dlogits, dy_is_mine=True, release=True)[1]
         return value, grads, statistics
 
-    total, accumulated, found = 0.0, None, []
+    total, accumulated, found = 0.0, {}, []
     with one_blas_thread():
         for value, grads, statistics in in_order(one, batch.parts, workers):
             total += value
             found.append(statistics)
-            if accumulated is None:
-                accumulated = grads
-            else:
+            if len(found) > 1:
                 tree.map(lambda a, b: np.add(a, b, out=a), accumulated, grads)
+            else:
+                accumulated = grads
             del grads  # not held while the next micro-batch is awaited
     return total, accumulated, found
 
@@ -198,6 +198,7 @@ def fit(
             _at_least_one(name, size)
     if early_stop is not None and validation is None:
         raise ValueError("early_stop watches the validation loss: give validation=… too")
+    callbacks = tuple(callbacks)
     samples = check_split(model, params, data)
     slots, history = optimizer.init(params), History()
     settings = checkpoints.describe(
@@ -228,7 +229,10 @@ def fit(
         del grads  # not held through the next forward pass
         history.step_loss.append(value)
         if position == per_epoch - 1:
-            row = {"epoch": epoch + 1, "loss": epoch_mean(history.step_loss[-per_epoch:], samples, batch_size)}
+            row: dict[str, Any] = {
+                "epoch": epoch + 1,
+                "loss": epoch_mean(history.step_loss[-per_epoch:], samples, batch_size),
+            }
             if validation is not None:
                 result = evaluate(model, params, validation, loss=loss, batch_size=micro_batch or 100, workers=workers)
                 row |= {"val_loss": result.loss, "val_accuracy": result.accuracy}
@@ -237,7 +241,7 @@ def fit(
             if early_stop is not None and _no_lower(history.column("val_loss"), early_stop):
                 history.stopped = f"no lower validation loss in {early_stop} epochs"
         now = Step(epoch + 1, step + 1, steps, value, lr, params, slots, history)
-        if any([callback(now) is True for callback in callbacks]):
+        if True in [callback(now) for callback in callbacks]:
             history.stopped = f"a callback ended it after step {step + 1}"
         bar.show(value, history.epochs)
         due = checkpoint_every is not None and (step + 1) % checkpoint_every == 0
@@ -267,7 +271,8 @@ def evaluate(
         logits, _ = model.forward(params, x)
         return loss(logits, labels, total=samples)[0], _count_right(logits, labels)
 
-    total, right = 0.0, 0
+    total = 0.0
+    right: int | None = 0
     with one_blas_thread():
         for value, correct in in_order(one, batch.parts, _at_least_one("workers", workers)):
             total += value

@@ -51,7 +51,7 @@ def images(in_shape: Shape) -> tuple[int, int, int]:
     """Check that a shape is that of one image (H, W, C)."""
     if len(in_shape) != 3:
         raise ValueError(f"expected images (H, W, C), got inputs of shape {in_shape} (the batch axis left out)")
-    return in_shape  # type: ignore[return-value]
+    return in_shape
 
 
 def same_size(name: str, found: int, expected: int, what: str) -> None:

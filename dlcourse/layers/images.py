@@ -23,7 +23,7 @@ from dlcourse.plan import Plan
 
 SHAPE_BYTES = 16  # (height, width) of a pooling's input, kept for its backward: two 8-byte integers
 
-IntOrPair = int | tuple[int, int]
+IntOrPair = Any  # one integer or (height, width); stored as the two
 
 
 def _out_hw(in_shape: Shape, kernel: Any, stride: Any, padding: Any, dilation: Any) -> tuple[int, int]:
@@ -68,7 +68,7 @@ class Conv2D:
         return {"stride": self.stride, "padding": self.padding, "dilation": self.dilation}
 
     def init(self, in_shape: Shape, rng: np.random.Generator, dtype: Any = np.float32) -> Params:
-        shape = (*self.kernel_size, images(in_shape)[2], self.filters)  # type: ignore[misc]
+        shape = (*self.kernel_size, images(in_shape)[2], self.filters)
         return {"W": self.weights(rng, shape, dtype), "b": np.zeros(self.filters, dtype)}
 
     def out_shape(self, in_shape: Shape) -> Shape:
@@ -93,7 +93,7 @@ class Conv2D:
         block = kernels.conv2d_workspace(
             batch, in_shape, self.kernel_size, **self._window, itemsize=np.dtype(dtype).itemsize
         )
-        dW = array_bytes((*self.kernel_size, in_shape[2], self.filters), 1, dtype)  # type: ignore[misc]
+        dW = array_bytes((*self.kernel_size, in_shape[2], self.filters), 1, dtype)
         return Plan(saves_input=train, forward_workspace=block, backward_workspace=block + dW)
 
 
@@ -112,7 +112,7 @@ class _Pool:
             stride=pair("stride", self.kernel_size if self.stride is None else self.stride, 1),
             padding=pair("padding", self.padding, 0),
         )
-        if any(2 * p > k for p, k in zip(self.padding, self.kernel_size, strict=True)):  # type: ignore[arg-type]
+        if any(2 * p > k for p, k in zip(self.padding, self.kernel_size, strict=True)):
             raise ValueError(
                 f"padding {self.padding} is more than half of kernel_size {self.kernel_size}: "
                 "some windows would hold padding alone; take less padding"
@@ -151,7 +151,7 @@ class MaxPool2D(_Pool):
 
     def plan(self, in_shape: Shape, batch: int, dtype: Any, *, train: bool = True) -> Plan:
         out_shape = self.out_shape(in_shape)
-        index = array_bytes(out_shape, batch, kernels.index_dtype(self.kernel_size))  # type: ignore[arg-type]
+        index = array_bytes(out_shape, batch, kernels.index_dtype(self.kernel_size))
         mask = array_bytes(out_shape, batch, bool)
         return Plan(
             own=index + SHAPE_BYTES if train else 0,

@@ -182,7 +182,7 @@ def _one_micro_batch(
 
 def _by_layer(saved: Any, already: set[int], prefix: str = "") -> dict[str, int]:
     """Bytes that each layer keeps, an array that several keep counted for the first. Inner names are joined by "/"."""
-    found = {}
+    found: dict[str, int] = {}
     for name, kept in saved.items():
         if isinstance(kept, dict) and any(isinstance(inner, dict) for inner in kept.values()):
             found |= _by_layer(kept, already, f"{prefix}{name}/")

@@ -7,6 +7,7 @@ import tracemalloc
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 import psutil
@@ -84,7 +85,8 @@ class ResidentPeak:
     seconds is missed: the sampled figures are lower bounds."""
 
     def __init__(self, interval: float = 0.02) -> None:
-        self.interval, self.total, self.anonymous = interval, 0, None
+        self.interval, self.total = interval, 0
+        self.anonymous: int | None = None
         self._end = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
 
@@ -98,7 +100,7 @@ class ResidentPeak:
         while not self._end.wait(self.interval):
             self._sample()
 
-    def __enter__(self) -> "ResidentPeak":
+    def __enter__(self) -> Self:
         self._sample()
         self._thread.start()
         return self
