@@ -143,7 +143,9 @@ def batch_gradients(
         grads = model.backward(params, saved, dlogits, dy_is_mine=True, release=True)[1]
         return value, grads, statistics
 
-    total, accumulated, found = 0.0, {}, []
+    total = 0.0
+    accumulated: Params = {}
+    found: list[Any] = []
     with one_blas_thread():
         for value, grads, statistics in in_order(one, batch.parts, workers):
             total += value

@@ -95,9 +95,9 @@ class Bill:
         }
 
     def _table(self) -> Any:
+        workers = f"{self.workers} worker{'s' if self.workers > 1 else ''}"
         notes = [
-            f"batch {self.batch_size}, micro-batches of {self.micro_batch}, "
-            f"{self.workers} worker{'s' if self.workers > 1 else ''}, {self.dtype}",
+            f"batch {self.batch_size}, micro-batches of {self.micro_batch}, {workers}, {self.dtype}",
             f"predicted peak {{{self.peak}}}, in {self.peak_at}",
         ]
         columns = [*KINDS, *(["buffers"] if self.total("buffers") else [])]
@@ -150,7 +150,7 @@ def bill(
         if parts > workers or workers == 1:
             together["grads"] += accumulator
         else:  # as many workers as micro-batches: the first to finish stands still as the accumulator
-            together["grads"] = max(together["grads"], getattr(moment, "grads") * (workers - 1) + accumulator)
+            together["grads"] = max(together["grads"], moment.grads * (workers - 1) + accumulator)
         moments.append(Moment(moment.name, **(together | persistent)))
     if update is not None:
         moments.append(
