@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from tqdm.auto import tqdm
+
 
 class progress_bar:
     """A tqdm bar over steps that shows the last loss and the last validation; nothing at all where not `shown`."""
@@ -9,8 +11,6 @@ class progress_bar:
     def __init__(self, steps: int, done: int, *, shown: bool) -> None:
         self._bar: Any = None
         if shown:
-            from tqdm.auto import tqdm
-
             self._bar = tqdm(total=steps, initial=min(done, steps), unit="step", mininterval=0.5)
 
     def show(self, loss: float, epochs: list[dict[str, Any]]) -> None:

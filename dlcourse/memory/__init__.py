@@ -2,6 +2,19 @@
 
 from dlcourse.memory.bill import KINDS, Bill, Moment, Row, bill
 from dlcourse.memory.ledger import Ledger, ledger
-from dlcourse.memory.rulers import peak_resident, traced_peak
+from dlcourse.memory.rulers import Resident, ResidentPeak, peak_resident, resident, traced_peak
 
-__all__ = ["KINDS", "Bill", "Ledger", "Moment", "Row", "bill", "ledger", "peak_resident", "traced_peak"]
+__all__ = [
+    "KINDS",
+    "Bill",
+    "Ledger",
+    "Moment",
+    "Resident",
+    "ResidentPeak",
+    "Row",
+    "bill",
+    "ledger",
+    "peak_resident",
+    "resident",
+    "traced_peak",
+]

@@ -1,0 +1,196 @@
+"""The command line: dlcourse lab, doctor, train."""
+
+import argparse
+import difflib
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any, NoReturn
+
+from dlcourse import __version__
+
+OPTIMIZERS = ("SGD", "Momentum", "Nesterov", "AdaGrad", "AdaDelta", "RMSprop", "Adam", "AdamW")
+NETWORKS = ("mlp", "small_cnn", "cifar_cnn")
+DATA = ("digits", "shapes", "cifar10", "mnist")
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one command; returns the exit code: 0, 1 where it failed, 2 where it was called wrongly."""
+    options = _parser().parse_args(arguments)
+    try:
+        return options.run(options)
+    except KeyboardInterrupt:
+        print("dlcourse: stopped", file=sys.stderr)
+        return 130
+    except (ValueError, TypeError, OSError, ArithmeticError, MemoryError) as error:
+        print(f"dlcourse: error: {error or type(error).__name__}", file=sys.stderr)
+        return 1
+
+
+def lab(options: argparse.Namespace) -> int:
+    """Open JupyterLab at the first notebook, on loopback, asking nobody for news or updates."""
+    project = Path(__file__).resolve().parent.parent
+    notebook = Path("notebooks", "00_start_here.ipynb")
+    if not (project / notebook).exists():
+        raise FileNotFoundError(f"{notebook} is not beside the package: run this in a clone of the project")
+    command = [sys.executable, "-m", "jupyterlab", str(notebook), "--ServerApp.ip=127.0.0.1"]
+    command += ["--LabApp.news_url=None", "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate"]
+    if hasattr(os, "geteuid") and os.geteuid() == 0:
+        command.append("--allow-root")  # in a container
+    if options.no_browser:
+        command.append("--no-browser")
+    if options.port is not None:
+        command.append(f"--ServerApp.port={options.port}")
+    return subprocess.run(command, cwd=project, check=False).returncode
+
+
+def doctor(options: argparse.Namespace) -> int:
+    """Print what this machine has and lacks."""
+    from dlcourse.doctor import examine, report
+
+    findings = examine()
+    print(json.dumps([vars(finding) for finding in findings]) if options.json else report(findings))
+    return 0 if all(finding.ok for finding in findings) else 1
+
+
+def train(options: argparse.Namespace) -> int:
+    """Print the bill, train, evaluate, and print what it took."""
+    import numpy as np
+
+    from dlcourse import memory, models, optim, tree
+    from dlcourse.train import evaluate, fit
+    from dlcourse.units import binary
+
+    if options.checkpoint and Path(options.checkpoint, "latest.safetensors").exists() and not options.resume:
+        raise FileExistsError(f"{options.checkpoint} holds a checkpoint: add --resume to go on, or name another folder")
+    if options.resume and not options.checkpoint:
+        raise ValueError("--resume needs --checkpoint FOLDER: the folder to go on from")
+    data = _data(options)
+    model = models.NAMED[options.network](classes=len(data.train.class_names))
+    optimizer = getattr(optim, options.optimizer)(**({} if options.lr is None else {"lr": options.lr}))
+    cut = {"batch_size": options.batch_size, "micro_batch": options.micro_batch, "workers": options.workers}
+    in_shape = data.train.x.shape[1:]
+    bill = memory.bill(model, in_shape, optimizer=optimizer, **cut)
+    if not options.json:
+        print(f"{options.network} on {options.data}: {len(data.train.x):,} images of {in_shape}, {options.optimizer}")
+        print(bill, flush=True)
+
+    started = time.perf_counter()
+    with memory.ResidentPeak() as system, memory.traced_peak() as traced:
+        params = model.init(in_shape, np.random.default_rng(options.seed))
+        history = fit(
+            model, params, data.train, optimizer=optimizer, epochs=options.epochs, seed=options.seed, **cut,
+            checkpoint=options.checkpoint, checkpoint_every=options.checkpoint_every, resume=options.resume,
+            progress=not options.json,
+        )  # fmt: skip
+        result = evaluate(model, params, data.test, batch_size=options.micro_batch, workers=options.workers)
+    seconds = time.perf_counter() - started
+    if options.json:
+        measured: dict[str, Any] = {"traced_peak": traced.peak, "resident_peak": memory.peak_resident()}
+        measured["anonymous_peak_sampled"] = system.anonymous
+        outcome: dict[str, Any] = {"test_accuracy": result.accuracy, "test_loss": result.loss, "seconds": seconds}
+        outcome |= {"parameters": tree.count(params), "train_loss": history.column("loss")}
+        print(json.dumps(outcome | measured | {"bill": bill.to_dict()}))
+        return 0
+    print(f"test accuracy  {result.accuracy:.4f}  (loss {result.loss:.4f}, {len(data.test.x):,} images)")
+    print(f"time           {seconds:.1f} s, {options.epochs} epochs, {options.workers} workers")
+    print(f"traced peak    {binary(traced.peak)}  (arrays and Python's objects; predicted {binary(bill.peak)})")
+    print(f"resident peak  {binary(memory.peak_resident())}  (the process since it began, pages of files included)")
+    if system.anonymous is not None:
+        print(f"  of these     {binary(system.anonymous)} anonymous  (sampled each 20 ms: a lower bound)")
+    return 0
+
+
+def _data(options: argparse.Namespace) -> Any:
+    """The data set by its name; large ones stay on disk."""
+    from dlcourse import datasets
+
+    if options.samples is not None and options.data != "shapes":
+        raise ValueError(f"--samples is for --data shapes, which draws any number; {options.data} has its own number")
+    if options.path is not None and options.data not in ("cifar10", "mnist"):
+        raise ValueError(
+            f"--path is for --data cifar10 and mnist, which can be read from an archive; got {options.data}"
+        )
+    if options.data == "shapes":
+        return datasets.shapes(options.samples or 10_000, seed=options.seed, on_disk=True)
+    if options.data in ("cifar10", "mnist"):
+        return getattr(datasets, options.data)(path=options.path)
+    return datasets.digits()
+
+
+class _Parser(argparse.ArgumentParser):
+    """argparse, with a suggestion where an option is misspelt."""
+
+    def error(self, message: str) -> NoReturn:
+        unknown = message.removeprefix("unrecognized arguments: ").split()[0] if "unrecognized" in message else ""
+        known = [option for action in self._actions for option in action.option_strings]
+        close = difflib.get_close_matches(unknown, known, n=1)
+        self.exit(
+            2, f"{self.prog}: error: {message}{f'; did you mean {close[0]}?' if close else ''}\n{self.format_usage()}"
+        )
+
+    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
+        parsed, unknown = self.parse_known_args(args, namespace)
+        if unknown:
+            chosen = getattr(parsed, "parser", self)
+            chosen.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return parsed
+
+
+def _positive(text: str) -> int:
+    try:
+        number = int(text)
+    except ValueError:
+        number = 0
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"must be a whole number of at least 1, got {text!r}")
+    return number
+
+
+def _parser() -> argparse.ArgumentParser:
+    from dlcourse.doctor import usable_cores
+
+    parser = _Parser(prog="dlcourse", description=__doc__, allow_abbrev=False)
+    parser.add_argument("--version", action="version", version=__version__)
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+
+    def command(run: Any) -> argparse.ArgumentParser:
+        text = (run.__doc__ or "").strip()
+        one = commands.add_parser(run.__name__, help=text, description=text, allow_abbrev=False)
+        one.set_defaults(run=run, parser=one)
+        return one
+
+    one = command(lab)
+    one.add_argument("--no-browser", action="store_true", help="print the address, open nothing")
+    one.add_argument("--port", type=_positive, help="the port to serve at (default: 8888 or the next free one)")
+
+    one = command(doctor)
+    one.add_argument("--json", action="store_true", help="for machines")
+
+    one = command(train)
+    one.add_argument("network", choices=NETWORKS, help="one of %(choices)s")
+    one.add_argument("--data", choices=DATA, default="digits", help="one of %(choices)s (default: %(default)s)")
+    one.add_argument("--samples", type=_positive, help="how many training pictures to draw, for shapes")
+    one.add_argument("--path", help="the archive or folder to read cifar10 or mnist from, instead of the network")
+    one.add_argument("--epochs", type=_positive, default=1, help="passes over the data (default: %(default)s)")
+    one.add_argument("--batch-size", type=_positive, default=100, help="samples of a step (default: %(default)s)")
+    one.add_argument("--micro-batch", type=_positive, default=25, help="samples at a time (default: %(default)s)")
+    workers = min(4, usable_cores())
+    one.add_argument("--workers", type=_positive, default=workers, help="threads (default: the cores, at most 4)")
+    one.add_argument(
+        "--optimizer", choices=OPTIMIZERS, default="Adam", help="one of %(choices)s (default: %(default)s)"
+    )
+    one.add_argument("--lr", type=float, help="learning rate (default: the optimizer's own)")
+    one.add_argument("--seed", type=int, default=0, help="of parameters, data order and dropout (default: %(default)s)")
+    one.add_argument("--checkpoint", metavar="FOLDER", help="write the state there, at the end and …")
+    one.add_argument("--checkpoint-every", type=_positive, metavar="STEPS", help="… each so many steps")
+    one.add_argument("--resume", action="store_true", help="go on from the checkpoint, to the bit")
+    one.add_argument("--json", action="store_true", help="one JSON object at the end, and nothing else")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())
