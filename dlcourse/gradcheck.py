@@ -83,7 +83,7 @@ def check_layer(
     Works for anything with init, forward and backward, a whole model too. Parameters are moved away from where init put
     them, since a scale of 1 or a bias of 0 hides a backward that forgets it. x is `spread`, or what is given; integers
     (tokens) have no dx. Every forward draws from a generator in the same state: dropout drops the same in each.
-    Raises ValueError where the gradients have other names than the trainable parameters.
+    Raises ValueError where backward changes dy unasked, or its gradients have other names than the trainable parameters.
     """
     params = layer.init(in_shape, rng=rng, dtype=np.float64)
     for p in tree.leaves(tree.trainable(params)):
@@ -96,7 +96,9 @@ def check_layer(
 
     y, saved = forward(params, x)
     upstream = rng.standard_normal(y.shape)
-    dx, grads = layer.backward(params, saved, upstream.copy())
+    dx, grads = layer.backward(params, saved, dy := upstream.copy())
+    if not np.array_equal(dy, upstream):
+        raise ValueError("backward changed dy; it may do so only with dy_is_mine=True")
     weights, gradients = tree.flatten(tree.trainable(params)), tree.flatten(grads)
     if weights.keys() != gradients.keys():
         raise ValueError(f"gradients are named {sorted(gradients)}, the trainable parameters {sorted(weights)}")

@@ -40,7 +40,7 @@ class StepDecay:
             raise ValueError(f"StepDecay: factor is {self.factor}; it must be in (0, 1]")
 
     def __call__(self, step: int) -> float:
-        return float(self.factor) ** (_count(self, "step", step, least=0) // self.every)
+        return float(self.factor) ** (_count(self, "step", step, least=0) // int(self.every))
 
 
 @dataclass(frozen=True)
@@ -76,13 +76,13 @@ class WarmUp:
 
     def __post_init__(self) -> None:
         _count(self, "steps", self.steps, least=0)
-        if not callable(self.then):
+        if not callable(self.then) or isinstance(self.then, type):
             raise TypeError(f"WarmUp: then is {self.then!r}; it must be a schedule, such as Cosine(1000)")
 
     def __call__(self, step: int) -> float:
         if _count(self, "step", step, least=0) < self.steps:
-            return self.then(0) * (step + 1) / self.steps
-        return self.then(step - self.steps)
+            return float(self.then(0) * (step + 1) / self.steps)
+        return float(self.then(step - self.steps))
 
 
 def _count(schedule: Any, name: str, value: Any, *, least: int) -> int:
