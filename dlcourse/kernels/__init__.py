@@ -17,7 +17,7 @@ from dlcourse.kernels.activations import (
     tanh_backward,
 )
 from dlcourse.kernels.affine import affine, affine_backward
-from dlcourse.kernels.conv import conv2d, conv2d_backward, conv2d_workspace
+from dlcourse.kernels.conv import conv2d, conv2d_backward, padded_windows, spread_windows
 from dlcourse.kernels.dropout import dropout, dropout_backward
 from dlcourse.kernels.norm import (
     batch_norm,
@@ -26,7 +26,14 @@ from dlcourse.kernels.norm import (
     layer_norm,
     layer_norm_backward,
 )
-from dlcourse.kernels.pool import avg_pool2d, avg_pool2d_backward, index_dtype, max_pool2d, max_pool2d_backward
+from dlcourse.kernels.pool import (
+    avg_pool2d,
+    avg_pool2d_backward,
+    index_dtype,
+    max_pool2d,
+    max_pool2d_backward,
+    overlapping,
+)
 from dlcourse.kernels.windows import out_size
 
 __all__ = [
@@ -39,7 +46,6 @@ __all__ = [
     "batch_norm_inference",
     "conv2d",
     "conv2d_backward",
-    "conv2d_workspace",
     "dropout",
     "dropout_backward",
     "gelu",
@@ -52,10 +58,13 @@ __all__ = [
     "max_pool2d",
     "max_pool2d_backward",
     "out_size",
+    "overlapping",
+    "padded_windows",
     "relu",
     "relu_backward",
     "sigmoid",
     "sigmoid_backward",
+    "spread_windows",
     "tanh",
     "tanh_backward",
 ]

@@ -7,10 +7,11 @@ reads its columns from cache and not from main memory.
 """
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 
-from dlcourse.kernels.windows import Pair, out_size, taps
+from dlcourse.kernels.windows import Pair, out_size, tap
 
 BLOCK_BYTES = 1 << 20  # columns of a block: at least one image, and about this much; half of a usual level-2 cache
 
@@ -31,12 +32,11 @@ def conv2d(
     of one block.
     """
     kh, kw, _, filters = W.shape
-    out_hw = _out_hw(x, (kh, kw), stride, padding, dilation)
-    y = np.empty((len(x), *out_hw, filters), x.dtype) if out is None else out
-    matrix = W.reshape(-1, filters)
-    for images, cols in column_blocks(x, (kh, kw), stride, padding, dilation):
+    windows = padded_windows(x.shape[1:3], (kh, kw), stride, padding, dilation)
+    y = np.empty((len(x), *windows.out_hw, filters), x.dtype) if out is None else out
+    for images, columns in column_blocks(x, windows):
         rows = y[images].reshape(-1, filters)
-        np.matmul(cols, matrix, out=rows)
+        np.matmul(columns, W.reshape(-1, filters), out=rows)
         rows += b
     return y
 
@@ -51,75 +51,106 @@ def conv2d_backward(
     dilation: Pair = (1, 1),
     need_dx: bool = True,
 ) -> tuple[np.ndarray | None, np.ndarray, np.ndarray]:
-    """-> dx like x, dW like W, db (F,).  Needs x and not y.  Allocates the three, the columns and padded images of
-    one block, and one array like W.
-
-    dW = Σ columnsᵀ dy, and the columns' own gradient dy Wᵀ is added back to the pixels that they were copied from.
-    """
-    kh, kw, channels, filters = W.shape
-    out_hw = dy.shape[1:3]
-    matrix = W.reshape(-1, filters)
-    dx = np.zeros_like(x) if need_dx else None
-    dW, dW_block = np.zeros_like(matrix), np.empty_like(matrix)
-    for images, cols in column_blocks(x, (kh, kw), stride, padding, dilation):
-        rows = dy[images].reshape(-1, filters)
-        dW += np.matmul(cols.T, rows, out=dW_block)
-        if dx is not None:
-            np.matmul(rows, matrix.T, out=cols)  # the columns have been used: their gradient takes their place
-            dcols = cols.reshape(-1, *out_hw, kh, kw, channels)
-            for i, j, outputs, pixels in taps(x.shape[1:3], out_hw, (kh, kw), stride, padding, dilation):
-                dx[images][pixels] += dcols[outputs][:, :, :, i, j]
-    return dx, dW.reshape(W.shape), dy.sum(axis=(0, 1, 2))
+    """-> dx like x, dW like W, db (F,).  Needs x and not y.  Allocates the three, the columns of one block with the
+    images that they are cut from, and one array like W."""
+    kh, kw, _, _ = W.shape
+    window = {"kernel": (kh, kw), "stride": stride, "padding": padding, "dilation": dilation}
+    dW = _conv2d_dW(dy, x, padded_windows(x.shape[1:3], **window)).reshape(W.shape)
+    dx = _conv2d_dx(dy, W, spread_windows(x.shape[1:3], dy.shape[1:3], **window)) if need_dx else None
+    return dx, dW, dy.sum(axis=(0, 1, 2))
 
 
-def column_blocks(
-    x: np.ndarray, kernel: Pair, stride: Pair, padding: Pair, dilation: Pair
-) -> Iterator[tuple[slice, np.ndarray]]:
-    """Yield (images, columns): a slice of the batch and its columns (n·H'·W', kh·kw·C), in one buffer that the next
-    block overwrites and the caller may, too."""
-    n, h, w, c = x.shape
-    (ph, pw), out_hw = padding, _out_hw(x, kernel, stride, padding, dilation)
-    step = block_images(n, out_hw, kernel, c, x.itemsize)
-    buffer = np.empty((step, *out_hw, *kernel, c), x.dtype)
-    padded = np.zeros((step, h + 2 * ph, w + 2 * pw, c), x.dtype) if ph or pw else None
+def _conv2d_dW(dy: np.ndarray, x: np.ndarray, windows: "Windows") -> np.ndarray:
+    """dW = Σ columnsᵀ dy, with the columns of x made again: (kh·kw·C, F)."""
+    filters = dy.shape[3]
+    dW = np.zeros((windows.kernel[0] * windows.kernel[1] * x.shape[3], filters), x.dtype)
+    of_block = np.empty_like(dW)
+    for images, columns in column_blocks(x, windows):
+        dW += np.matmul(columns.T, dy[images].reshape(-1, filters), out=of_block)
+    return dW
+
+
+def _conv2d_dx(dy: np.ndarray, W: np.ndarray, windows: "Windows") -> np.ndarray:
+    """dx is a convolution too: of dy, spread out by the stride, with W turned by half a turn. So each pixel gathers what
+    its outputs send back, where adding to the pixels output by output would run in short steps over memory."""
+    channels = W.shape[2]
+    turned = W[::-1, ::-1].transpose(0, 1, 3, 2).reshape(-1, channels)
+    dx = np.empty((len(dy), *windows.out_hw, channels), dy.dtype)
+    for images, columns in column_blocks(dy, windows):
+        np.matmul(columns, turned, out=dx[images].reshape(-1, channels))
+    return dx
+
+
+class Windows(NamedTuple):
+    """Windows over a canvas: zeros of size `canvas`, on which the part `taken` of an image is laid at `placed`."""
+
+    canvas: Pair
+    taken: tuple[slice, slice]
+    placed: tuple[slice, slice]
+    kernel: Pair
+    stride: Pair
+    dilation: Pair
+    out_hw: Pair
+
+    def block(self, n: int, channels: int, itemsize: int) -> int:
+        """How many of n images make a block."""
+        columns = self.out_hw[0] * self.out_hw[1] * self.kernel[0] * self.kernel[1] * channels * itemsize
+        return max(1, min(n, BLOCK_BYTES // columns))
+
+    def nbytes(self, n: int, channels: int, itemsize: int) -> int:
+        """The bytes that `column_blocks` holds: the columns of a block and, unless the image is used as it is, its
+        canvas."""
+        columns = self.out_hw[0] * self.out_hw[1] * self.kernel[0] * self.kernel[1]
+        canvas = 0 if self.bare else self.canvas[0] * self.canvas[1]
+        return self.block(n, channels, itemsize) * (columns + canvas) * channels * itemsize
+
+    @property
+    def bare(self) -> bool:
+        """Whether the canvas is just the image."""
+        whole = tuple(slice(0, size, 1) for size in self.canvas)
+        return self.taken == whole and self.placed == whole
+
+
+def padded_windows(in_hw: Pair, kernel: Pair, stride: Pair, padding: Pair, dilation: Pair) -> Windows:
+    """The windows of a convolution over its padded input."""
+    out_h, out_w = map(out_size, in_hw, kernel, stride, padding, dilation)
+    (h, w), (ph, pw) = in_hw, padding
+    taken = slice(0, h, 1), slice(0, w, 1)
+    placed = slice(ph, ph + h, 1), slice(pw, pw + w, 1)
+    return Windows((h + 2 * ph, w + 2 * pw), taken, placed, kernel, stride, dilation, (out_h, out_w))
+
+
+def spread_windows(in_hw: Pair, out_hw: Pair, kernel: Pair, stride: Pair, padding: Pair, dilation: Pair) -> Windows:
+    """The windows over dy that give dx: one for each pixel, over outputs laid `stride` apart."""
+    reach = [d * (k - 1) for k, d in zip(kernel, dilation, strict=True)]
+    canvas = in_hw[0] + reach[0], in_hw[1] + reach[1]
+    (take_h, place_h), (take_w, place_w) = map(tap, reach, canvas, out_hw, stride, padding)
+    return Windows(canvas, (take_h, take_w), (place_h, place_w), kernel, (1, 1), dilation, in_hw)
+
+
+def column_blocks(x: np.ndarray, windows: Windows) -> Iterator[tuple[slice, np.ndarray]]:
+    """Yield (images, columns): a slice of the batch and the columns of its windows (n·H'·W', kh·kw·C), in one buffer
+    that the next block overwrites."""
+    n, c = len(x), x.shape[3]
+    step = windows.block(n, c, x.itemsize)
+    buffer = np.empty((step, *windows.out_hw, *windows.kernel, c), x.dtype)
+    canvas = None if windows.bare else np.zeros((step, *windows.canvas, c), x.dtype)
     for start in range(0, n, step):
         images = slice(start, min(start + step, n))
         source = x[images]
-        if padded is not None:
-            padded[: len(source), ph : ph + h, pw : pw + w] = source
-            source = padded[: len(source)]
-        cols = buffer[: len(source)]
-        np.copyto(cols, _windows(source, kernel, stride, dilation, out_hw))
-        yield images, cols.reshape(-1, cols[0, 0, 0].size)
+        if canvas is not None:
+            canvas[: len(source), *windows.placed] = source[:, *windows.taken]
+            source = canvas[: len(source)]
+        columns = buffer[: len(source)]
+        np.copyto(columns, _cut(source, windows))
+        yield images, columns.reshape(-1, columns[0, 0, 0].size)
 
 
-def block_images(n: int, out_hw: Pair, kernel: Pair, channels: int, itemsize: int) -> int:
-    """How many images make a block."""
-    column_bytes = out_hw[0] * out_hw[1] * kernel[0] * kernel[1] * channels * itemsize
-    return max(1, min(n, BLOCK_BYTES // column_bytes))
-
-
-def conv2d_workspace(
-    batch: int, in_shape: tuple[int, ...], kernel: Pair, stride: Pair, padding: Pair, dilation: Pair, itemsize: int
-) -> int:
-    """Bytes of the columns and the padded images of one block: what `column_blocks` holds."""
-    h, w, c = in_shape
-    out_hw = tuple(map(out_size, (h, w), kernel, stride, padding, dilation))
-    columns = out_hw[0] * out_hw[1] * kernel[0] * kernel[1] * c
-    padded = (h + 2 * padding[0]) * (w + 2 * padding[1]) * c if any(padding) else 0
-    return block_images(batch, (out_hw[0], out_hw[1]), kernel, c, itemsize) * (columns + padded) * itemsize
-
-
-def _out_hw(x: np.ndarray, kernel: Pair, stride: Pair, padding: Pair, dilation: Pair) -> Pair:
-    height, width = map(out_size, x.shape[1:3], kernel, stride, padding, dilation)
-    return height, width
-
-
-def _windows(x: np.ndarray, kernel: Pair, stride: Pair, dilation: Pair, out_hw: Pair) -> np.ndarray:
-    """A view (n, H', W', kh, kw, C) of padded images: each window where it stands, nothing copied. Channels last: with
+def _cut(x: np.ndarray, windows: Windows) -> np.ndarray:
+    """A view (n, H', W', kh, kw, C) of images: each window where it stands, nothing copied. Channels last: with
     dilation 1 a row of a window is kw·C numbers side by side, so the copy that follows goes in long runs."""
-    n, _, _, c = x.shape
     sn, sh, sw, sc = x.strides
-    shape = (n, *out_hw, *kernel, c)
-    strides = (sn, sh * stride[0], sw * stride[1], sh * dilation[0], sw * dilation[1], sc)
+    (stride_h, stride_w), (d_h, d_w) = windows.stride, windows.dilation
+    shape = (len(x), *windows.out_hw, *windows.kernel, x.shape[3])
+    strides = (sn, sh * stride_h, sw * stride_w, sh * d_h, sw * d_w, sc)
     return np.lib.stride_tricks.as_strided(x, shape, strides, writeable=False)

@@ -90,11 +90,13 @@ class Conv2D:
         return dx, {"W": dW, "b": db}
 
     def plan(self, in_shape: Shape, batch: int, dtype: Any, *, train: bool = True) -> Plan:
-        block = kernels.conv2d_workspace(
-            batch, in_shape, self.kernel_size, **self._window, itemsize=np.dtype(dtype).itemsize
-        )
-        dW = array_bytes((*self.kernel_size, in_shape[2], self.filters), 1, dtype)
-        return Plan(saves_input=train, forward_workspace=block, backward_workspace=block + dW)
+        (h, w, c), itemsize = in_shape, np.dtype(dtype).itemsize
+        out_h, out_w, filters = self.out_shape(in_shape)
+        window = {"kernel": self.kernel_size, **self._window}
+        of_x = kernels.padded_windows((h, w), **window).nbytes(batch, c, itemsize)
+        of_dy = kernels.spread_windows((h, w), (out_h, out_w), **window).nbytes(batch, filters, itemsize)
+        dW = array_bytes((*self.kernel_size, c, filters), 1, dtype)
+        return Plan(saves_input=train, forward_workspace=of_x, backward_workspace=max(of_x, of_dy) + dW)
 
 
 @dataclass(frozen=True)
@@ -102,7 +104,7 @@ class _Pool:
     """Window sizes of the two poolings. The stride is the kernel unless it is given."""
 
     kernel_size: IntOrPair
-    stride: IntOrPair | None = None
+    stride: IntOrPair = None
     padding: IntOrPair = 0
 
     def __post_init__(self) -> None:
@@ -153,10 +155,11 @@ class MaxPool2D(_Pool):
         out_shape = self.out_shape(in_shape)
         index = array_bytes(out_shape, batch, kernels.index_dtype(self.kernel_size))
         mask = array_bytes(out_shape, batch, bool)
+        overlap = kernels.overlapping(self.kernel_size, self.stride)
         return Plan(
             own=index + SHAPE_BYTES if train else 0,
-            forward_workspace=mask + (0 if train else index),
-            backward_workspace=mask,
+            forward_workspace=mask + index + (0 if train else index),
+            backward_workspace=mask + (array_bytes(out_shape, batch, dtype) if overlap else 0),
         )
 
 
