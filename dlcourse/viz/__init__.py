@@ -1,0 +1,6 @@
+"""Every picture and widget of the course. Each function returns a picture that a cell shows as its last expression."""
+
+from dlcourse.viz.bill import bill, timeline
+from dlcourse.viz.style import COLOURS, use
+
+__all__ = ["COLOURS", "bill", "timeline", "use"]
