@@ -21,7 +21,7 @@ def relu_backward(dy: np.ndarray, y: np.ndarray, *, out: np.ndarray | None = Non
 
 def leaky_relu(x: np.ndarray, slope: float, *, out: np.ndarray | None = None) -> np.ndarray:
     """y = x where x > 0, else slope · x, for 0 <= slope <= 1 (Maas et al. 2013).  Allocates y."""
-    y = np.multiply(x, slope, out=out)
+    y = np.multiply(x, slope, out=out, dtype=x.dtype)  # a slope that is np.float64 would make y float64
     return np.maximum(x, y, out=y)
 
 

@@ -29,13 +29,13 @@ def conv2d(
     """y[n, p, q, f] = b[f] + Σ_ijc xpad[n, p·s + i·d, q·s + j·d, c] W[i, j, c, f].
 
     x (N, H, W, C), W (kh, kw, C, F), b (F,) -> y (N, H', W', F).  Allocates y, and the columns and the padded images
-    of one block.
+    of one block.  Raises ValueError where `out` is not in one piece in memory.
     """
     kh, kw, _, filters = W.shape
     windows = padded_windows(x.shape[1:3], (kh, kw), stride, padding, dilation)
     y = np.empty((len(x), *windows.out_hw, filters), x.dtype) if out is None else out
     for images, columns in column_blocks(x, windows):
-        rows = y[images].reshape(-1, filters)
+        rows = y[images].reshape(-1, filters, copy=False)  # a copy would take the result, and `out` nothing
         np.matmul(columns, W.reshape(-1, filters), out=rows)
         rows += b
     return y
