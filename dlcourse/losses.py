@@ -118,7 +118,7 @@ def plan(loss: Callable[..., Any], out_shape: tuple[int, ...], batch: int, dtype
     size = rows * width
     if loss is softmax_cross_entropy:
         # float64: the logits, the targets, their product; and a byte each for "is the target 0". With few classes the
-        # moment before is larger: the maxima, and a buffer that NumPy fills while it subtracts them.
+        # moment before is larger: the maxima, and a buffer that NumPy makes while it subtracts them.
         workspace = 24 * size + max(size, 8 * rows)
     elif loss is binary_cross_entropy:
         workspace = 48 * size  # float64: logits, targets, exp(-|x|), and three terms of the loss
@@ -140,9 +140,9 @@ def _cross_entropy(z: np.ndarray, targets: np.ndarray, *, smoothing: float) -> t
     z -= z.max(axis=1, keepdims=True)
     loss = -_dot(t, z)
     np.exp(z, out=z)
-    s = z.sum(axis=1, keepdims=True)
+    s = z.sum(axis=1)
     loss += np.log(s).sum()
-    z /= s
+    z /= s[:, None]
     z -= t
     return loss, z
 
@@ -150,7 +150,7 @@ def _cross_entropy(z: np.ndarray, targets: np.ndarray, *, smoothing: float) -> t
 def _dot(t: np.ndarray, z: np.ndarray) -> float:
     products = t * z
     products[t == 0] = 0.0  # a class whose target is 0 counts nothing, even where its logit is -inf
-    return float(products.sum())
+    return float(products.reshape(-1).sum())  # flat, or older NumPy copies it into a buffer first
 
 
 def _binary_cross_entropy(x: np.ndarray, targets: np.ndarray) -> tuple[float, np.ndarray]:
@@ -183,7 +183,8 @@ def _normalized(targets: np.ndarray) -> np.ndarray:
 
 
 def _by_blocks(rule: Rule, outputs: np.ndarray, targets: np.ndarray, scale: float) -> tuple[float, np.ndarray]:
-    """Apply `rule` to (R, D) outputs a block of rows at a time: the sum of its losses and its gradients, times scale."""
+    """Apply `rule` to (R, D) or (R,) outputs a block of rows at a time.  -> the sum of its losses and its gradients, both
+    times scale."""
     gradient = np.empty(outputs.shape, outputs.dtype)
     loss = 0.0
     with np.errstate(all="ignore"):  # what is not finite shows in the loss itself
@@ -205,13 +206,13 @@ def _rows(width: int) -> int:
 
 
 def _blocks(array: np.ndarray) -> Iterator[slice]:
-    step = _rows(array.shape[1])
+    step = _rows(math.prod(array.shape[1:]))
     return (slice(start, start + step) for start in range(0, len(array), step))
 
 
 def _elementwise(rule: Rule, y: np.ndarray, targets: np.ndarray, total: float | None) -> tuple[float, np.ndarray]:
     scale = 1.0 / (_total(total, len(y)) * (y.size // len(y)))
-    loss, dy = _by_blocks(rule, y.reshape(-1, 1), targets.reshape(-1, 1), scale)
+    loss, dy = _by_blocks(rule, y.reshape(-1), targets.reshape(-1), scale)
     return loss, dy.reshape(y.shape)
 
 

@@ -350,7 +350,7 @@ def traced_peak(f):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("shape", [(30_000, 10), (300, 10, 100)])
+@pytest.mark.parametrize("shape", [(150_000, 2), (30_000, 10), (300, 10, 100), (60, 5000)])
 def test_the_plan_names_all_that_a_loss_allocates_beside_its_gradient(loss, dtype, shape):
     rng = np.random.default_rng(0)
     y = rng.standard_normal(shape, dtype=dtype)
