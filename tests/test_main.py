@@ -1,0 +1,114 @@
+"""The command line, run as a person runs it: in a process of its own."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from dlcourse.__main__ import main
+
+
+def run(*arguments, cwd):
+    return subprocess.run(
+        [sys.executable, "-m", "dlcourse", *arguments],
+        capture_output=True,
+        text=True,
+        cwd=cwd,
+        timeout=120,
+        check=False,
+    )
+
+
+def test_train_prints_the_bill_first_then_accuracy_time_and_both_peaks(tmp_path):
+    done = run("train", "mlp", "--epochs", "2", "--workers", "2", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    places = [
+        done.stdout.index(word)
+        for word in ("params", "predicted peak", "test accuracy", "time", "traced peak", "resident peak")
+    ]
+    assert places == sorted(places)
+
+
+def test_train_as_json_is_one_object_with_the_bill_and_the_peaks(tmp_path):
+    done = run("train", "mlp", "--epochs", "5", "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    outcome = json.loads(done.stdout)
+    assert done.stdout.count("\n") == 1
+    assert outcome["test_accuracy"] > 0.8
+    assert outcome["parameters"] == 9_610
+    assert 0 < outcome["traced_peak"] < outcome["resident_peak"]
+    assert outcome["bill"]["totals"]["params"] == 4 * outcome["parameters"]
+
+
+def test_a_training_goes_on_from_its_checkpoint_as_if_it_had_never_stopped(tmp_path):
+    whole = run("train", "mlp", "--epochs", "3", "--json", cwd=tmp_path)
+    first = run("train", "mlp", "--epochs", "1", "--json", "--checkpoint", "run", cwd=tmp_path)
+    again = run("train", "mlp", "--epochs", "3", "--json", "--checkpoint", "run", "--resume", cwd=tmp_path)
+    assert first.returncode == again.returncode == 0, first.stderr + again.stderr
+    losses = [json.loads(done.stdout)["test_loss"] for done in (whole, again)]
+    assert losses[0] == losses[1]
+
+
+def test_a_checkpoint_is_not_overwritten_unasked(tmp_path):
+    assert run("train", "mlp", "--json", "--checkpoint", "run", cwd=tmp_path).returncode == 0
+    before = (tmp_path / "run" / "latest.safetensors").read_bytes()
+    refused = run("train", "mlp", "--json", "--checkpoint", "run", cwd=tmp_path)
+    assert refused.returncode == 1
+    assert "--resume" in refused.stderr
+    assert (tmp_path / "run" / "latest.safetensors").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["train", "mlp", "--epoch", "3"], "did you mean --epochs?"),
+        (["train", "mlpp"], "choose from"),
+        (["train", "mlp", "--data", "imagenet"], "choose from"),
+        (["train", "mlp", "--batch-size", "0"], "whole number of at least 1"),
+        (["train", "mlp", "--workers", "two"], "whole number of at least 1"),
+        (["train"], "network"),
+        (["trane", "mlp"], "choose from"),
+        ([], "COMMAND"),
+    ],
+)
+def test_a_wrong_call_says_what_would_be_right_and_ends_with_2(arguments, expected, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == 2
+    assert expected in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["train", "mlp", "--resume"], "--checkpoint"),
+        (["train", "mlp", "--samples", "100"], "--data shapes"),
+        (["train", "mlp", "--path", "x"], "cifar10"),
+        (["train", "mlp", "--lr", "-1"], "lr"),
+        (["train", "mlp", "--data", "cifar10", "--path", "no/such/archive.tar.gz"], "archive.tar.gz"),
+    ],
+)
+def test_what_cannot_be_done_is_one_line_and_ends_with_1(arguments, expected, capsys):
+    assert main(arguments) == 1
+    error = capsys.readouterr().err
+    assert error.startswith("dlcourse: error: ")
+    assert expected in error
+    assert error.count("\n") == 1
+
+
+def test_doctor_reports_a_line_for_each_thing_and_as_json(capsys):
+    code = main(["doctor", "--json"])
+    findings = json.loads(capsys.readouterr().out)
+    assert code == (0 if all(finding["ok"] for finding in findings) else 1)
+    assert {"Python", "packages", "free memory", "data folder"} <= {finding["what"] for finding in findings}
+
+
+def test_doctor_says_what_mends_a_thing_that_is_missing(monkeypatch):
+    from dlcourse import doctor
+
+    monkeypatch.setattr(doctor, "NEEDED", (*doctor.NEEDED, "no_such_package"))
+    text = doctor.report()
+    assert "no_such_package" in text
+    assert "make install" in text
+    assert "to mend" in text.splitlines()[-1]
