@@ -55,8 +55,8 @@ def conv2d_backward(
     images that they are cut from, and one array like W."""
     kh, kw, _, _ = W.shape
     window = {"kernel": (kh, kw), "stride": stride, "padding": padding, "dilation": dilation}
-    dW = _conv2d_dW(dy, x, padded_windows(x.shape[1:3], **window)).reshape(W.shape)
     dx = _conv2d_dx(dy, W, spread_windows(x.shape[1:3], dy.shape[1:3], **window)) if need_dx else None
+    dW = _conv2d_dW(dy, x, padded_windows(x.shape[1:3], **window)).reshape(W.shape)
     return dx, dW, dy.sum(axis=(0, 1, 2))
 
 

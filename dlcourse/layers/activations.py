@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from dlcourse import kernels
-from dlcourse.layers.base import Params, Shape, array_bytes, floats, number, set_field
+from dlcourse.layers.base import Params, Shape, array_bytes, floats, set_number
 from dlcourse.plan import Plan
 
 
@@ -46,7 +46,7 @@ class LeakyReLU(_Elementwise):
     slope: float = 0.01
 
     def __post_init__(self) -> None:
-        set_field(self, slope=number("slope", self.slope, 0, 1))
+        set_number(self, "slope", 0, 1)
 
     def forward(
         self, params: Params, x: np.ndarray, *, train: bool = False, rng: np.random.Generator | None = None

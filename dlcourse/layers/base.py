@@ -60,31 +60,42 @@ def same_size(name: str, found: int, expected: int, what: str) -> None:
         raise ValueError(f"{name} was made for {expected} {what}, got an input with {found}")
 
 
-def integer(field: str, value: Any, least: int) -> int:
-    """`value` as an int, not less than `least`."""
+# For __post_init__ of a layer: check one field and store it as plain Python numbers. A NumPy float64 in a layer would turn
+# float32 arrays into float64.
+
+
+def set_integer(layer: Any, field: str, least: int) -> None:
+    """The field as an int, not less than `least`."""
+    _set(layer, field, _integer(layer, field, getattr(layer, field), least))
+
+
+def set_pair(layer: Any, field: str, least: int) -> None:
+    """The field, an integer for both axes or (height, width), always as two."""
+    value = getattr(layer, field)
+    values = tuple(value) if isinstance(value, tuple | list) else (value, value)
+    if len(values) != 2:
+        raise ValueError(f"{type(layer).__name__}: {field} must be an integer or two, (height, width), got {value!r}")
+    _set(layer, field, tuple(_integer(layer, field, one, least) for one in values))
+
+
+def set_number(layer: Any, field: str, low: float, high: float, *, open_end: bool = False) -> None:
+    """The field as a float in [low, high], or [low, high) with `open_end`."""
+    found = getattr(layer, field)
+    try:
+        value = float(found)
+    except (TypeError, ValueError):
+        raise TypeError(f"{type(layer).__name__}: {field} must be a number, got {found!r}") from None
+    if not (low <= value < high if open_end else low <= value <= high):
+        span = f"[{low:g}, {high:g}{')' if open_end else ']'}"
+        raise ValueError(f"{type(layer).__name__}: {field} must be in {span}, got {value!r}")
+    _set(layer, field, value)
+
+
+def _integer(layer: Any, field: str, value: Any, least: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise ValueError(f"{field} must be an integer of at least {least}, got {value!r}")
+        raise ValueError(f"{type(layer).__name__}: {field} must be an integer of at least {least}, got {value!r}")
     return int(value)
 
 
-def pair(field: str, value: Any, least: int) -> tuple[int, int]:
-    """An integer for both axes, or two: always as two."""
-    values = tuple(value) if isinstance(value, tuple | list) else (value, value)
-    if len(values) != 2:
-        raise ValueError(f"{field} must be an integer or two, (height, width), got {value!r}")
-    return integer(field, values[0], least), integer(field, values[1], least)
-
-
-def number(field: str, value: Any, low: float, high: float, *, open_end: bool = False) -> float:
-    """`value` as a Python float in [low, high], or [low, high) with `open_end`. A NumPy float64 would turn float32
-    arrays into float64."""
-    value = float(value)
-    if not (low <= value < high if open_end else low <= value <= high):
-        raise ValueError(f"{field} must be in [{low:g}, {high:g}{')' if open_end else ']'}, got {value!r}")
-    return value
-
-
-def set_field(layer: Any, **values: Any) -> None:
-    """Store checked values in a frozen dataclass, from its __post_init__."""
-    for field, value in values.items():
-        object.__setattr__(layer, field, value)
+def _set(layer: Any, field: str, value: Any) -> None:
+    object.__setattr__(layer, field, value)  # the layer is frozen

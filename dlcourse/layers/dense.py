@@ -8,7 +8,7 @@ import numpy as np
 
 from dlcourse import kernels
 from dlcourse.initializers import Initializer, he
-from dlcourse.layers.base import Params, Shape, array_bytes, floats, integer, number, same_size, set_field, shape_array
+from dlcourse.layers.base import Params, Shape, array_bytes, floats, same_size, set_integer, set_number, shape_array
 from dlcourse.plan import Plan
 
 
@@ -20,7 +20,7 @@ class Affine:
     weights: Initializer = field(default=he, repr=False)
 
     def __post_init__(self) -> None:
-        set_field(self, units=integer("units", self.units, 1))
+        set_integer(self, "units", 1)
 
     def init(self, in_shape: Shape, rng: np.random.Generator, dtype: Any = np.float32) -> Params:
         self.out_shape(in_shape)
@@ -36,8 +36,8 @@ class Affine:
     def forward(
         self, params: Params, x: np.ndarray, *, train: bool = False, rng: np.random.Generator | None = None
     ) -> tuple[np.ndarray, Any]:
-        self.out_shape(x.shape[1:])
         x = floats(x, params["W"].dtype)
+        self.out_shape(x.shape[1:])
         same_size("W", x.shape[-1], params["W"].shape[0], "features")
         return kernels.affine(x, params["W"], params["b"]), x if train else None
 
@@ -82,7 +82,7 @@ class Dropout:
     rate: float = 0.5
 
     def __post_init__(self) -> None:
-        set_field(self, rate=number("rate", self.rate, 0, 1, open_end=True))
+        set_number(self, "rate", 0, 1, open_end=True)
 
     def init(self, in_shape: Shape, rng: np.random.Generator, dtype: Any = np.float32) -> Params:
         return {}

@@ -13,10 +13,9 @@ from dlcourse.layers.base import (
     array_bytes,
     floats,
     images,
-    integer,
-    pair,
     same_size,
-    set_field,
+    set_integer,
+    set_pair,
     shape_array,
 )
 from dlcourse.plan import Plan
@@ -54,14 +53,11 @@ class Conv2D:
     weights: Initializer = field(default=he, repr=False)
 
     def __post_init__(self) -> None:
-        set_field(
-            self,
-            filters=integer("filters", self.filters, 1),
-            kernel_size=pair("kernel_size", self.kernel_size, 1),
-            stride=pair("stride", self.stride, 1),
-            padding=pair("padding", self.padding, 0),
-            dilation=pair("dilation", self.dilation, 1),
-        )
+        set_integer(self, "filters", 1)
+        set_pair(self, "kernel_size", 1)
+        set_pair(self, "stride", 1)
+        set_pair(self, "padding", 0)
+        set_pair(self, "dilation", 1)
 
     @property
     def _window(self) -> dict[str, Any]:
@@ -77,8 +73,8 @@ class Conv2D:
     def forward(
         self, params: Params, x: np.ndarray, *, train: bool = False, rng: np.random.Generator | None = None
     ) -> tuple[np.ndarray, Any]:
-        self.out_shape(x.shape[1:])
         x = floats(x, params["W"].dtype)
+        self.out_shape(x.shape[1:])
         same_size("W", x.shape[3], params["W"].shape[2], "channels")
         return kernels.conv2d(x, params["W"], params["b"], **self._window), x if train else None
 
@@ -96,7 +92,7 @@ class Conv2D:
         of_x = kernels.padded_windows((h, w), **window).nbytes(batch, c, itemsize)
         of_dy = kernels.spread_windows((h, w), (out_h, out_w), **window).nbytes(batch, filters, itemsize)
         dW = array_bytes((*self.kernel_size, c, filters), 1, dtype)
-        return Plan(saves_input=train, forward_workspace=of_x, backward_workspace=max(of_x, of_dy) + dW)
+        return Plan(saves_input=train, forward_workspace=of_x, backward_workspace=max(of_x + dW, of_dy))
 
 
 @dataclass(frozen=True)
@@ -108,15 +104,14 @@ class _Pool:
     padding: IntOrPair = 0
 
     def __post_init__(self) -> None:
-        set_field(
-            self,
-            kernel_size=pair("kernel_size", self.kernel_size, 1),
-            stride=pair("stride", self.kernel_size if self.stride is None else self.stride, 1),
-            padding=pair("padding", self.padding, 0),
-        )
+        if self.stride is None:
+            object.__setattr__(self, "stride", self.kernel_size)
+        set_pair(self, "kernel_size", 1)
+        set_pair(self, "stride", 1)
+        set_pair(self, "padding", 0)
         if any(2 * p > k for p, k in zip(self.padding, self.kernel_size, strict=True)):
             raise ValueError(
-                f"padding {self.padding} is more than half of kernel_size {self.kernel_size}: "
+                f"{type(self).__name__}: padding {self.padding} is more than half of kernel_size {self.kernel_size}: "
                 "some windows would hold padding alone; take less padding"
             )
 
@@ -139,8 +134,8 @@ class MaxPool2D(_Pool):
     def forward(
         self, params: Params, x: np.ndarray, *, train: bool = False, rng: np.random.Generator | None = None
     ) -> tuple[np.ndarray, Any]:
-        self.out_shape(x.shape[1:])
-        y, index = kernels.max_pool2d(floats(x), **self._window)
+        self.out_shape(floats(x).shape[1:])
+        y, index = kernels.max_pool2d(x, **self._window)
         return y, {"index": index, "in_hw": shape_array(x.shape[1:3])} if train else None
 
     def backward(
@@ -155,11 +150,12 @@ class MaxPool2D(_Pool):
         out_shape = self.out_shape(in_shape)
         index = array_bytes(out_shape, batch, kernels.index_dtype(self.kernel_size))
         mask = array_bytes(out_shape, batch, bool)
-        overlap = kernels.overlapping(self.kernel_size, self.stride)
+        # Each tap makes its mask while the one before still stands, or then spreads dy over it.
+        product = array_bytes(out_shape, batch, dtype) if kernels.overlapping(self.kernel_size, self.stride) else mask
         return Plan(
             own=index + SHAPE_BYTES if train else 0,
             forward_workspace=mask + index + (0 if train else index),
-            backward_workspace=mask + (array_bytes(out_shape, batch, dtype) if overlap else 0),
+            backward_workspace=mask + product,
         )
 
 
@@ -173,8 +169,8 @@ class AvgPool2D(_Pool):
     def forward(
         self, params: Params, x: np.ndarray, *, train: bool = False, rng: np.random.Generator | None = None
     ) -> tuple[np.ndarray, Any]:
-        self.out_shape(x.shape[1:])
-        y = kernels.avg_pool2d(floats(x), **self._window, count_padding=self.count_padding)
+        self.out_shape(floats(x).shape[1:])
+        y = kernels.avg_pool2d(x, **self._window, count_padding=self.count_padding)
         return y, shape_array(x.shape[1:3]) if train else None
 
     def backward(
@@ -186,6 +182,10 @@ class AvgPool2D(_Pool):
         return kernels.avg_pool2d_backward(dy, in_hw=in_hw, **self._window, count_padding=self.count_padding), {}
 
     def plan(self, in_shape: Shape, batch: int, dtype: Any, *, train: bool = True) -> Plan:
+        out_shape = self.out_shape(in_shape)
+        counts = 0 if self.count_padding else array_bytes(out_shape[:2], 1, dtype)
         return Plan(
-            own=SHAPE_BYTES if train else 0, backward_workspace=array_bytes(self.out_shape(in_shape), batch, dtype)
+            own=SHAPE_BYTES if train else 0,
+            forward_workspace=counts,
+            backward_workspace=array_bytes(out_shape, batch, dtype),
         )

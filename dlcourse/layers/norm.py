@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from dlcourse import kernels
-from dlcourse.layers.base import Params, Shape, array_bytes, floats, number, same_size, set_field
+from dlcourse.layers.base import Params, Shape, array_bytes, floats, same_size, set_number
 from dlcourse.plan import Plan
 
 
@@ -22,7 +22,8 @@ class BatchNorm:
     eps: float = 1e-5
 
     def __post_init__(self) -> None:
-        set_field(self, momentum=number("momentum", self.momentum, 0, 1), eps=number("eps", self.eps, 1e-12, 1))
+        set_number(self, "momentum", 0, 1)
+        set_number(self, "eps", 1e-12, 1)
 
     def init(self, in_shape: Shape, rng: np.random.Generator, dtype: Any = np.float32) -> Params:
         channels = self.out_shape(in_shape)[-1:]
@@ -72,9 +73,13 @@ class BatchNorm:
             params["buffers"][running] += self.momentum * (found - params["buffers"][running])
 
     def plan(self, in_shape: Shape, batch: int, dtype: Any, *, train: bool = True) -> Plan:
-        like_x = array_bytes(in_shape, batch, dtype)
-        own = 3 * array_bytes(in_shape[-1:], 1, dtype) if train else 0
-        return Plan(train, own=own, forward_workspace=like_x if train else 0, backward_workspace=like_x)
+        like_x, statistic = array_bytes(in_shape, batch, dtype), array_bytes(in_shape[-1:], 1, dtype)
+        return Plan(
+            train,
+            own=3 * statistic if train else 0,
+            forward_workspace=like_x - statistic if train else 2 * statistic,  # unbiased_var comes when x² has gone
+            backward_workspace=like_x + 2 * statistic,
+        )
 
 
 @dataclass(frozen=True)
@@ -85,7 +90,7 @@ class LayerNorm:
     eps: float = 1e-5
 
     def __post_init__(self) -> None:
-        set_field(self, eps=number("eps", self.eps, 1e-12, 1))
+        set_number(self, "eps", 1e-12, 1)
 
     def init(self, in_shape: Shape, rng: np.random.Generator, dtype: Any = np.float32) -> Params:
         features = self.out_shape(in_shape)[-1:]
