@@ -45,7 +45,7 @@ def test_an_upstream_must_be_given_where_f_returns_an_array():
     scale=st.floats(0.01, 3),
     seed=st.integers(0, 99),
 )
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_a_right_gradient_is_green_at_any_shape_and_size(shape, scale, seed):
     x, upstream = rng(seed).standard_normal(shape) * scale, rng(seed + 100).standard_normal(shape) * scale
     upstream = upstream.reshape(shape)

@@ -136,7 +136,7 @@ def test_a_small_loss_is_not_lost_to_the_precision_of_float32():
     smoothing=st.sampled_from([0.0, 0.2]),
     seed=st.integers(0, 99),
 )
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_gradient_of_cross_entropy_is_its_derivative(shape, soft, smoothing, seed):
     rng = np.random.default_rng(seed)
     logits = rng.standard_normal(shape) * 3
@@ -147,7 +147,7 @@ def test_gradient_of_cross_entropy_is_its_derivative(shape, soft, smoothing, see
 
 @pytest.mark.parametrize("loss", LOSSES[1:])
 @given(shape=st.lists(st.integers(1, 4), min_size=1, max_size=3).map(tuple), seed=st.integers(0, 99))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_gradient_of_an_elementwise_loss_is_its_derivative(loss, shape, seed):
     rng = np.random.default_rng(seed)
     y, targets = rng.standard_normal(shape) * 3, rng.random(shape)
@@ -156,7 +156,7 @@ def test_gradient_of_an_elementwise_loss_is_its_derivative(loss, shape, seed):
 
 @pytest.mark.parametrize("loss", LOSSES)
 @given(n=st.integers(2, 30), cut=st.integers(1, 29), seed=st.integers(0, 99))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_parts_with_the_total_of_the_whole_add_up_to_the_whole(loss, n, cut, seed):
     cut = min(cut, n - 1)
     rng = np.random.default_rng(seed)

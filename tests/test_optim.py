@@ -124,7 +124,7 @@ def test_an_update_changes_every_parameter_in_place_and_nothing_else(make):
 
 @pytest.mark.parametrize("make", OPTIMIZERS)
 @given(sizes=st.lists(st.integers(0, 40), min_size=1, max_size=3), block=st.integers(1, 50), seed=st.integers(0, 9))
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 def test_blocks_do_not_change_a_bit(make, sizes, block, seed):
     rng = np.random.default_rng(seed)
     params = {str(i): rng.standard_normal(size).astype(np.float32) for i, size in enumerate(sizes)}
@@ -350,7 +350,7 @@ def test_an_optimizer_is_frozen_and_comparable():
 
 
 @given(scale=st.floats(0.01, 1e6), max_norm=st.floats(0.01, 1e6), seed=st.integers(0, 99))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_clipped_gradients_keep_their_direction_and_have_at_most_the_norm(scale, max_norm, seed):
     _, grads = small(np.float64, seed)
     grads = tree.map(lambda g: np.asarray(g * scale), grads)
