@@ -57,7 +57,7 @@ def batch_norm_backward(
     scale = 1 / np.sqrt(var + eps)
     x_hat = x - mean
     x_hat *= scale
-    dx = dy * x_hat
+    dx = np.multiply(dy, x_hat, out=None if need_dx else x_hat)
     dgamma = dx.sum(axis=_all_but_last(x))
     dbeta = dy.sum(axis=_all_but_last(x))
     if not need_dx:
@@ -103,7 +103,7 @@ def layer_norm_backward(
     scale = 1 / np.sqrt(var + eps)
     x_hat = x - mean
     x_hat *= scale
-    dx = dy * x_hat
+    dx = np.multiply(dy, x_hat, out=None if need_dx else x_hat)
     dgamma = dx.sum(axis=_all_but_last(x))
     dbeta = dy.sum(axis=_all_but_last(x))
     if not need_dx:
