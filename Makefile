@@ -31,7 +31,7 @@ lint: install-test
 	@$(IN_VENV) scripts/test.py --only lint
 
 notebooks: install-test
-	@$(IN_VENV) scripts/store_outputs.py
+	@$(IN_VENV) tests/notebooks.py store $(NOTEBOOK)
 
 constraints: install
 	@$(IN_VENV) scripts/constraints.py
