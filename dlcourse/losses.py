@@ -110,9 +110,12 @@ def plan(loss: Callable[..., Any], out_shape: tuple[int, ...], batch: int, dtype
 
     `forward_workspace` is the most bytes alive at one moment beyond the output, the targets and the gradient. The
     gradient is one array of the output's bytes. The workspace is the same for float32 and float64 outputs.
+    A loss of your own says it in an attribute: `my_loss.plan = lambda out_shape, batch, dtype: Plan(…)`.
     """
     while isinstance(loss, functools.partial):
         loss = loss.func
+    if hasattr(loss, "plan"):
+        return loss.plan(out_shape, batch, dtype)
     width = out_shape[-1] if loss is softmax_cross_entropy else 1
     rows = min(batch * math.prod(out_shape) // width, _rows(width))
     size = rows * width
@@ -125,7 +128,7 @@ def plan(loss: Callable[..., Any], out_shape: tuple[int, ...], batch: int, dtype
     elif loss is mean_squared_error:
         workspace = 16 * size  # float64: the difference, and the targets or the squares
     else:
-        raise ValueError(f"there is no plan for the loss {loss!r}; known are the losses of dlcourse.losses")
+        raise ValueError(f"the loss {loss!r} has no plan: give it an attribute `plan`, as dlcourse.losses.plan says")
     return Plan(forward_workspace=workspace)
 
 

@@ -65,6 +65,8 @@ def unflatten(flat: dict[str, Any]) -> dict[str, Any]:
 
 def trainable(params: Tree) -> Tree:
     """The part of `params` that has gradients: the same arrays, without what stands under a "buffers" key."""
+    if isinstance(params, list | tuple):
+        return type(params)(trainable(child) for child in params)
     if not isinstance(params, dict):
         return params
     kept = {key: trainable(child) for key, child in params.items() if key != BUFFERS}
