@@ -1,6 +1,14 @@
 """Every picture and widget of the course. Each function returns a picture that a cell shows as its last expression."""
 
 from dlcourse.viz.bill import bill, timeline
-from dlcourse.viz.style import COLOURS, use
+from dlcourse.viz.course import course_map
+from dlcourse.viz.style import COLOURS, picture, use
 
-__all__ = ["COLOURS", "bill", "timeline", "use"]
+__all__ = [
+    "COLOURS",
+    "bill",
+    "course_map",
+    "picture",
+    "timeline",
+    "use",
+]

@@ -10,11 +10,13 @@ ORDER = ("params", "slots", "buffers", "grads", "data", "saved", "workspace")  #
 
 
 @styled
-def bill(bill: Bill) -> Picture:
-    """A bar for each layer, from left to right its bytes of each kind."""
+def bill(bill: Bill, *, up_to: int | None = None) -> Picture:
+    """A bar for each layer, from left to right its bytes of each kind. `up_to`: bytes at the right end of the axis, the
+    same for pictures that are to be compared (None: as wide as the longest bar needs)."""
     rows = [row for row in bill.rows if _sum(row)]
     kinds = [kind for kind in ORDER if bill.total(kind)]
-    size, name = unit(max(map(_sum, rows)))
+    end = up_to or 1.12 * max(map(_sum, rows))
+    size, name = unit(end / 1.12)
     figure, axes = picture(width=8.5, height=1.9 + 0.3 * len(rows))
     left = [0.0] * len(rows)
     for kind in kinds:
@@ -28,7 +30,7 @@ def bill(bill: Bill) -> Picture:
     axes.invert_yaxis()
     axes.grid(axis="y", visible=False)
     axes.margins(y=0.02)
-    axes.set_xlim(0, 1.12 * max(left))
+    axes.set_xlim(0, end / size)
     axes.set_xlabel(name)
     figure.legend(loc="outside lower center", ncols=3, handlelength=1.2)
     largest = max(rows, key=_sum)
