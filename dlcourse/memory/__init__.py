@@ -2,7 +2,14 @@
 
 from dlcourse.memory.bill import KINDS, Bill, Moment, Row, bill
 from dlcourse.memory.ledger import Ledger, ledger
-from dlcourse.memory.rulers import Resident, ResidentPeak, peak_resident, resident, traced_peak
+from dlcourse.memory.rulers import (
+    Resident,
+    ResidentPeak,
+    peak_resident,
+    reset_traced_peak,
+    resident,
+    traced_peak,
+)
 
 __all__ = [
     "KINDS",
@@ -15,6 +22,7 @@ __all__ = [
     "bill",
     "ledger",
     "peak_resident",
+    "reset_traced_peak",
     "resident",
     "traced_peak",
 ]
