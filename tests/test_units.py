@@ -15,7 +15,7 @@ def test_a_size_is_read_with_and_without_a_space(text, count):
 
 @pytest.mark.parametrize("text", ["200 MB", "MiB", "-1 MiB", "1e9", "", "0", 0, "0.5 B"])
 def test_what_is_no_size_is_refused_with_an_example(text):
-    with pytest.raises(ValueError, match="200 MiB|at least one byte"):
+    with pytest.raises(ValueError, match=r"200 MiB|at least one byte"):
         parse(text)
 
 
