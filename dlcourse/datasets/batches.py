@@ -3,6 +3,7 @@
 import io
 import os
 import pickle
+import pickletools
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -55,6 +56,10 @@ def _binary(raw: bytes, name: str) -> tuple[np.ndarray, np.ndarray]:
 
 def _pickled(raw: bytes, name: str) -> tuple[np.ndarray, np.ndarray]:
     try:
+        for opcode, argument, _ in pickletools.genops(raw):
+            # The unpickler makes room for every number below the highest one: a short file could ask for gigabytes.
+            if opcode.name in ("PUT", "LONG_BINPUT") and argument > len(raw):
+                raise pickle.UnpicklingError(f"it numbers an object {argument}, in {len(raw):,} bytes")
         batch = _BatchUnpickler(io.BytesIO(raw), encoding="bytes").load()  # Python 2 wrote it: its strings are bytes
     except Exception as error:  # a damaged pickle can fail in any way
         raise ValueError(f"{name} cannot be read as a pickled CIFAR-10 batch: {error}") from error
@@ -76,7 +81,8 @@ def _pickled(raw: bytes, name: str) -> tuple[np.ndarray, np.ndarray]:
 class _ByteArray:
     """Stands in for a NumPy array while unpickling: takes bytes, and no other dtype."""
 
-    value: np.ndarray | None = None
+    def __init__(self, *_arguments: object) -> None:
+        self.value: np.ndarray | None = None
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         _version, shape, dtype, fortran, data = state
@@ -96,13 +102,9 @@ class _ByteType:
         """Byte order, fields and alignment: a single byte has none."""
 
 
-def _empty_array(*_arguments: object) -> _ByteArray:
-    return _ByteArray()
-
-
 # The three names that NumPy 1 wrote into the official files, and what they may make here.
 _ADMITTED = {
-    ("numpy.core.multiarray", "_reconstruct"): _empty_array,
+    ("numpy.core.multiarray", "_reconstruct"): _ByteArray,
     ("numpy", "ndarray"): _ByteArray,
     ("numpy", "dtype"): _ByteType,
 }

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..units import binary
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Split:
@@ -33,9 +35,9 @@ class Split:
         return len(self.y)
 
     def __repr__(self) -> str:
-        where = "on disk" if isinstance(self.x, np.memmap) else "in memory"
+        where = "on disk" if getattr(self.x, "filename", None) else "in memory"
         return (
-            f"Split(x {self.x.dtype} {self.x.shape} {self.x.nbytes / 2**20:.3g} MiB {where}, "
+            f"Split(x {self.x.dtype} {self.x.shape} {binary(self.x.nbytes)} {where}, "
             f"y {self.y.dtype} {self.y.shape}, {len(self.class_names)} classes)"
         )
 

@@ -1,0 +1,85 @@
+"""Fetch an official file once, and never trust one whose bytes are not the published ones."""
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+
+from .store import make_folder
+
+RETRIES = 2  # after the first attempt
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file as its authors publish it."""
+
+    url: str
+    size: int  # bytes
+    sha256: str
+
+    @property
+    def name(self) -> str:
+        return self.url.rpartition("/")[2]
+
+
+def fetch(source: Source, folder: Path, by_hand: str) -> Path:
+    """The file's path in `folder`, downloaded where it is missing or damaged, with a progress bar and two retries.
+
+    `by_hand` says in an error what to do with a file that was downloaded another way.
+    Raises PermissionError for a folder that cannot be written, ConnectionError where the download fails or its bytes
+    are wrong; no damaged file stays behind.
+    """
+    import pooch
+    import requests
+
+    received = 0
+
+    def download(url: str, output: str, registry: pooch.Pooch) -> None:
+        nonlocal received
+        pooch.HTTPDownloader(progressbar=True, timeout=30)(url, output, registry)
+        received = Path(output).stat().st_size
+        if received != source.size:
+            raise ValueError(f"expected {source.size:,} bytes and received {received:,}")
+
+    make_folder(folder)
+    pooch.get_logger().setLevel("WARNING")  # the bar is enough; its messages hold paths of this machine
+    registry = pooch.create(
+        path=folder,
+        base_url="",
+        registry={source.name: f"sha256:{source.sha256}"},
+        urls={source.name: source.url},
+        retry_if_failed=RETRIES,
+    )
+    try:
+        return Path(registry.fetch(source.name, downloader=download))
+    except (requests.RequestException, ValueError) as error:
+        reason = str(error)
+        if isinstance(error, ValueError) and received == source.size:
+            reason = f"received {received:,} bytes as expected, but their sha256 is not {source.sha256}"
+        elif isinstance(error, requests.ConnectionError):
+            reason = "no connection"
+        raise ConnectionError(
+            f"{source.url} could not be downloaded: {reason}. Download it by hand, on another machine if need be, "
+            f"and {by_hand}, or put it into {folder} and try again. datasets.shapes() and datasets.digits() need no network"
+        ) from error
+
+
+def verify(path: Path, sources: tuple[Source, ...]) -> Source:
+    """Which of the sources the file is, by size and sha256; ValueError with the bytes expected and found otherwise."""
+    size = path.stat().st_size
+    named = [source for source in sources if source.name == path.name] or list(sources)
+    for source in sources:
+        if size == source.size:
+            with open(path, "rb") as file:
+                found = hashlib.file_digest(file, "sha256").hexdigest()
+            if found == source.sha256:
+                return source
+            raise ValueError(
+                f"{path} has {size:,} bytes like the official {source.name}, but its sha256 is {found} and not "
+                f"{source.sha256}: it is damaged. Download it again from {source.url}"
+            )
+    official = " or ".join(f"{source.size:,} ({source.name})" for source in named)
+    raise ValueError(
+        f"{path} has {size:,} bytes; expected {official}: it was cut off, or is another file. "
+        f"Download it again from {named[0].url}"
+    )
