@@ -3,12 +3,18 @@
 from dlcourse.viz.bill import bill, timeline
 from dlcourse.viz.course import course_map
 from dlcourse.viz.style import COLOURS, picture, use
+from dlcourse.viz.training import Dashboard, confusion, curves, filters, pictures
 
 __all__ = [
     "COLOURS",
+    "Dashboard",
     "bill",
+    "confusion",
     "course_map",
+    "curves",
+    "filters",
     "picture",
+    "pictures",
     "timeline",
     "use",
 ]

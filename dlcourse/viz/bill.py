@@ -33,9 +33,8 @@ def bill(bill: Bill, *, up_to: int | None = None) -> Picture:
     axes.set_xlim(0, end / size)
     axes.set_xlabel(name)
     figure.legend(loc="outside lower center", ncols=3, handlelength=1.2)
-    largest = max(rows, key=_sum)
     most = max((kind for kind in kinds if kind != "workspace"), key=bill.total)
-    finding = f"Most bytes are {most} ({binary(bill.total(most))}); the largest row is {largest.name}"
+    finding = f"Of what outlives a call, most is {most}: {binary(bill.total(most))}"
     title(axes, finding, _circumstances(bill, rows_too=True))
     listed = "; ".join(f"{row.name} {binary(_sum(row))}" for row in rows)
     figure.alt = f"{finding}. A bar for each layer, divided by kind: {listed}."
