@@ -58,7 +58,7 @@ def _pickled(raw: bytes, name: str) -> tuple[np.ndarray, np.ndarray]:
     try:
         for opcode, argument, _ in pickletools.genops(raw):
             # The unpickler makes room for every number below the highest one: a short file could ask for gigabytes.
-            if opcode.name in ("PUT", "LONG_BINPUT") and argument > len(raw):
+            if opcode.name in ("PUT", "LONG_BINPUT") and (argument or 0) > len(raw):
                 raise pickle.UnpicklingError(f"it numbers an object {argument}, in {len(raw):,} bytes")
         batch = _BatchUnpickler(io.BytesIO(raw), encoding="bytes").load()  # Python 2 wrote it: its strings are bytes
     except Exception as error:  # a damaged pickle can fail in any way

@@ -38,7 +38,7 @@ def cifar10(path: str | os.PathLike[str] | None = None, *, folder: str | os.Path
     (162 MiB), or from `path`: one of the two official archives (binary or Python), or a folder of extracted files.
     Later calls map the files that are there, wherever they came from.
 
-    Allocates y (469 KiB); the first call, for a while, twice a batch of 30 MB.
+    Allocates y (469 KiB); the first call, for a while, 60 MiB from the binary form and 90 MiB from Python's.
     Raises ConnectionError where the download fails, PermissionError where the folder cannot be written, and
     FileNotFoundError or ValueError where `path` is missing, cut off or something else.
     Source: A. Krizhevsky, Learning Multiple Layers of Features from Tiny Images, 2009.
@@ -57,8 +57,9 @@ def cifar10(path: str | os.PathLike[str] | None = None, *, folder: str | os.Path
             verify(given, (BINARY, PYTHON))
             batches = _in_archive(given)
         for batch, name, raw in batches:
-            x, y = _parse(name, raw)
-            yield ("test", 0, x, y) if batch == "test_batch" else ("train", BATCHES.index(batch) * ROWS, x, y)
+            part, row = ("test", 0) if batch == "test_batch" else ("train", BATCHES.index(batch) * ROWS)
+            yield part, row, *_parse(name, raw)
+            del raw  # before the next batch is read: one at a time
 
     return load_or_convert(where / "cifar10", {"train": 5 * ROWS, "test": ROWS}, (32, 32, 3), CLASS_NAMES, pieces)
 

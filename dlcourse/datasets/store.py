@@ -123,6 +123,7 @@ def load_or_convert(
             for part, first_row, x, y in pieces():
                 write[f"{part}_x"](first_row, x)
                 write[f"{part}_y"](first_row, y)
+                del x, y  # before the next piece is made
     return Dataset(
         *(
             Split(np.load(files[f"{part}_x"], mmap_mode="r"), np.load(files[f"{part}_y"]), class_names)
