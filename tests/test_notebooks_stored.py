@@ -8,6 +8,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
+
 from notebooks import COMPARED, ROOT, WIDGET_VIEW, code_cells, paths, tags
 
 PATHS = paths()

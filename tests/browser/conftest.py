@@ -17,9 +17,10 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from playwright.sync_api import BrowserContext, sync_playwright
+
 from browser import chromium
 from notebooks import ROOT, code_cells
-from playwright.sync_api import BrowserContext, sync_playwright
 
 CHROMIUM_OPTIONS = ["--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
 CHROMIUM_OPTIONS += ["--disable-component-update", "--disable-sync", "--disable-dev-shm-usage"]

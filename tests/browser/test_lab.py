@@ -7,9 +7,10 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from playwright.sync_api import BrowserContext, Locator, Page, expect
+
 from browser.conftest import Server
 from notebooks import code_cells, paths, tags
-from playwright.sync_api import BrowserContext, Locator, Page, expect
 
 pytestmark = pytest.mark.timeout(300)
 

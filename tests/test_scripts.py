@@ -1,0 +1,191 @@
+"""The scripts behind the make targets."""
+
+import hashlib
+import importlib.util
+import json
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from browser import chromium
+from notebooks import ROOT
+
+posix = pytest.mark.skipif(sys.platform == "win32", reason="make is for Linux and macOS")
+
+
+def load(name: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(ROOT / "scripts")
+    spec = importlib.util.spec_from_file_location(name, ROOT / "scripts" / f"{name}.py")
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def find_python(*arguments: str, path: Path | None = None) -> subprocess.CompletedProcess:
+    env = {"PATH": str(path)} if path else None
+    command = ["/bin/sh", str(ROOT / "scripts" / "find_python.sh"), *arguments]
+    return subprocess.run(command, cwd=path, env=env, capture_output=True, text=True, check=False)
+
+
+def program(folder: Path, name: str, body: str) -> None:
+    (folder / name).write_text(f"#!/bin/sh\n{body}\n")
+    (folder / name).chmod(0o755)
+
+
+@posix
+def test_a_python_on_the_path_that_does_not_run_is_passed_over(tmp_path):
+    program(tmp_path, "python3", "echo 'pyenv: version not installed' >&2; exit 127")
+    program(tmp_path, "python3.14", "exit 1")
+    program(tmp_path, "python3.13", f'exec "{sys.executable}" "$@"')
+    assert find_python(path=tmp_path).stdout.strip() == "python3.13"
+
+
+@posix
+def test_without_a_python_the_error_says_what_to_install(tmp_path):
+    found = find_python(path=tmp_path)
+    assert found.returncode == 1 and found.stdout == ""
+    assert "No Python 3.11 or newer was found" in found.stderr and "PYTHON=" in found.stderr
+
+
+@posix
+def test_a_named_python_is_used_and_a_wrong_one_is_named_in_the_error(tmp_path):
+    program(tmp_path, "my python", f'exec "{sys.executable}" "$@"')
+    assert find_python(str(tmp_path / "my python")).stdout.strip() == str(tmp_path / "my python")
+    program(tmp_path, "python2", "exit 1")
+    wrong = find_python(str(tmp_path / "python2"))
+    assert wrong.returncode == 1 and "python2 does not run" in wrong.stderr
+
+
+def test_the_pip_wheel_is_found_on_an_index_page_with_relative_links(monkeypatch):
+    pip = load("bootstrap_pip", monkeypatch)
+    page = f'<a href="pip-1.0.tar.gz">pip-1.0</a> <a href="../../files/{pip.WHEEL}#sha256=00">{pip.WHEEL}</a>'
+    assert pip.find_wheel("https://index.example/simple/pip/", page) == f"https://index.example/files/{pip.WHEEL}"
+
+
+def test_an_index_without_the_pip_wheel_is_named_in_the_error(monkeypatch):
+    pip = load("bootstrap_pip", monkeypatch)
+    with pytest.raises(SystemExit, match=r"https://index\.example/simple/pip/ does not offer pip-"):
+        pip.find_wheel("https://index.example/simple/pip/", "<html></html>")
+
+
+def test_a_pip_wheel_with_another_checksum_is_not_installed(monkeypatch):
+    pip = load("bootstrap_pip", monkeypatch)
+    found = hashlib.sha256(b"not pip").hexdigest()
+    with pytest.raises(SystemExit, match=rf"SHA-256 is {found} \(7 bytes\), expected {pip.SHA256}"):
+        pip.check(b"not pip", "https://index.example/pip.whl")
+
+
+def test_an_index_that_cannot_be_reached_is_named_with_what_to_do(monkeypatch, tmp_path):
+    pip = load("bootstrap_pip", monkeypatch)
+    missing = (tmp_path / "simple").as_uri()
+    with pytest.raises(SystemExit, match=r"Cannot read file:.*\n.*PIP_INDEX_URL"):
+        pip.fetch(missing)
+
+
+@pytest.fixture
+def install(monkeypatch, tmp_path):
+    """scripts/install.py on an empty project, with pip and venv replaced by a list of what they were asked."""
+    module = load("install", monkeypatch)
+    folder = tmp_path / "a project"
+    (folder / ".venv").mkdir(parents=True)
+    for name in ("pyproject.toml", "constraints.txt"):
+        (folder / name).write_text("first")
+    monkeypatch.setattr(module, "ROOT", folder)
+    monkeypatch.setattr(module, "VENV", folder / ".venv")
+    monkeypatch.setattr(module, "STAMP", folder / ".venv" / "stamp.json")
+    monkeypatch.setattr(module, "BIN", Path(sys.executable).parent)
+    module.asked = []
+    monkeypatch.setattr(module, "make_environment", lambda: module.asked.append("venv"))
+    monkeypatch.setattr(module, "install_package", lambda extras: module.asked.append(extras))
+    return module
+
+
+def ask(install: ModuleType, monkeypatch: pytest.MonkeyPatch, *arguments: str) -> list:
+    install.asked.clear()
+    monkeypatch.setattr(sys, "argv", ["install.py", *arguments])
+    assert install.main() == 0
+    return list(install.asked)
+
+
+def test_a_second_installation_does_nothing(install, monkeypatch):
+    assert ask(install, monkeypatch) == ["venv", []]
+    assert ask(install, monkeypatch) == []
+
+
+@pytest.mark.parametrize("name", ["pyproject.toml", "constraints.txt"])
+def test_a_change_of_what_is_needed_installs_again_into_the_same_environment(install, monkeypatch, name):
+    ask(install, monkeypatch)
+    (install.ROOT / name).write_text("second")
+    assert ask(install, monkeypatch) == [[]]
+    assert ask(install, monkeypatch) == []
+
+
+def test_an_extra_is_added_once_and_kept(install, monkeypatch):
+    ask(install, monkeypatch)
+    assert ask(install, monkeypatch, "--extra", "test") == [["test"]]
+    assert ask(install, monkeypatch, "--extra", "test") == []
+    assert ask(install, monkeypatch) == []
+
+
+def test_an_interrupted_installation_is_made_anew(install, monkeypatch):
+    ask(install, monkeypatch)
+    (install.ROOT / "constraints.txt").write_text("second")
+
+    def interrupted(extras):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as meanwhile:
+        meanwhile.setattr(install, "install_package", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            install.main()
+    assert ask(install, monkeypatch) == ["venv", []]
+
+
+def test_an_environment_of_another_folder_or_python_is_made_anew(install, monkeypatch):
+    for key, value in (("root", "/elsewhere"), ("python", [3, 10])):
+        ask(install, monkeypatch)
+        stamp = json.loads(install.STAMP.read_text())
+        install.STAMP.write_text(json.dumps(stamp | {key: value}))
+        assert ask(install, monkeypatch) == ["venv", []]
+
+
+def test_a_named_browser_that_is_not_there_is_an_error(monkeypatch):
+    monkeypatch.setenv("CHROMIUM", "no-such-browser")
+    with pytest.raises(FileNotFoundError, match="no-such-browser"):
+        chromium.find()
+
+
+def test_the_closing_table_says_loudly_that_the_browser_was_not_run(tmp_path):
+    code = (
+        "import runpy, sys; sys.argv = ['test.py', '--only', 'browser'];"
+        "import subprocess; real = subprocess.run;"
+        "subprocess.run = lambda *a, **k: real([sys.executable, '-c', 'import sys; sys.exit(1)']);"
+        "runpy.run_path('scripts/test.py', run_name='__main__')"
+    )
+    for required, code_expected, said in (("", 0, "NOT RUN"), ("1", 1, "FAILED")):
+        env = {"PATH": "", "REQUIRE_BROWSER": required}
+        run = subprocess.run(
+            [sys.executable, "-c", code], cwd=ROOT, env=env, capture_output=True, text=True, check=False
+        )
+        assert run.returncode == code_expected, run.stderr
+        assert said in run.stdout
+
+
+def test_an_output_is_kept_only_where_nothing_but_a_time_or_a_measured_number_changed(monkeypatch):
+    from nbformat.v4 import new_code_cell, new_output
+
+    from notebooks import says_the_same
+
+    def cell(text, *tags, source="measure()"):
+        return new_code_cell(source, outputs=[new_output("stream", text=text)], metadata={"tags": list(tags)})
+
+    assert says_the_same(cell("took 1.2 s"), cell("took 10 s"))
+    assert not says_the_same(cell("1.2 MiB"), cell("1.3 MiB"))
+    assert not says_the_same(cell("took 1.2 s"), cell("took 1.2 s", source="other()"))
+    measured = "nbval-ignore-output"
+    assert says_the_same(cell("peak  9.5 MiB", measured), cell("peak 10.2 MiB", measured))
+    assert not says_the_same(cell("peak 9.5 MiB", measured), cell("peak 9.5 KiB", measured))
