@@ -9,8 +9,8 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-
 from browser import chromium
+
 from notebooks import ROOT
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="make is for Linux and macOS")

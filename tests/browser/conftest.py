@@ -17,9 +17,9 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from browser import chromium
 from playwright.sync_api import BrowserContext, sync_playwright
 
-from browser import chromium
 from notebooks import ROOT, code_cells
 
 CHROMIUM_OPTIONS = ["--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]

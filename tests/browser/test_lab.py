@@ -7,9 +7,9 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from browser.conftest import Server
 from playwright.sync_api import BrowserContext, Locator, Page, expect
 
-from browser.conftest import Server
 from notebooks import code_cells, paths, tags
 
 pytestmark = pytest.mark.timeout(300)
