@@ -7,6 +7,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
+from dlcourse import tree
 from dlcourse.layers import Layer
 from dlcourse.layers.base import Params, Shape
 
@@ -23,6 +24,9 @@ class Sequential:
 
     def __init__(self, layers: Iterable[Any]) -> None:
         object.__setattr__(self, "layers", tuple(layers))
+        for i, layer in enumerate(self.layers):
+            if isinstance(layer, type) or not hasattr(layer, "forward"):
+                raise TypeError(f"Sequential: layer {i + 1} is {layer!r}; give a layer, such as ReLU()")
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -62,10 +66,13 @@ class Sequential:
         self, params: Params, x: np.ndarray, *, train: bool = False, rng: np.random.Generator | None = None
     ) -> tuple[np.ndarray, Any]:
         """-> (y, saved).  x (N, …).  With `train=False` nothing is kept and saved is None: each activation goes as soon
-        as the next one is there. `rng` is drawn from by the layers in order. Changes no parameter."""
-        if isinstance(x, np.ndarray) and (x.ndim == 0 or len(x) == 0):
+        as the next one is there. `rng` is drawn from by the layers in order. Changes no parameter. Floats of another
+        dtype than the parameters' are copied in theirs."""
+        if not isinstance(x, np.ndarray):
+            raise TypeError(f"expected a NumPy array, got {type(x).__name__}")
+        if x.ndim == 0 or len(x) == 0:
             raise ValueError(f"expected a batch of at least one input, got an array of shape {x.shape}")
-        saved = {}
+        x, saved = _like_params(x, params), {}
         for name, layer in self.named():
             with _naming(name, layer):
                 x, kept = layer.forward(params.get(name, {}), x, train=train, rng=rng)
@@ -83,12 +90,16 @@ class Sequential:
         dy_is_mine: bool = False,
         release: bool = False,
     ) -> tuple[np.ndarray | None, Params]:
-        """-> (dx, grads), grads with the names of the trainable params.  dy like y.
+        """-> (dx, grads), grads with the names of the trainable params.  dy like y, `saved` of a forward with
+        train=True.
 
         With `release=True`, as in training, `saved` is emptied layer by layer, so each saved array is freed as soon as
         its backward is done, and the first layer's dx is not computed (None).
         """
-        return self._backward(params, saved, dy, need_dx and not release, dy_is_mine, release)
+        if saved is None:
+            raise ValueError("nothing was saved for backward; run forward with train=True")
+        own = _like_params(dy, params)
+        return self._backward(params, saved, own, need_dx and not release, dy_is_mine or own is not dy, release)
 
     def _backward(
         self, params: Params, saved: Any, dy: np.ndarray | None, need_dx: bool, dy_is_mine: bool, release: bool
@@ -98,8 +109,10 @@ class Sequential:
             given = dy
             assert given is not None
             needed = need_dx or i > 0
+            if name not in saved:
+                raise ValueError(f"nothing is saved of {name}; a forward pass that was released has no second backward")
+            kept = saved.pop(name) if release else saved[name]
             with _naming(name, layer):
-                kept = saved.pop(name) if release else saved[name]
                 own = params.get(name, {})
                 if isinstance(layer, Sequential):
                     dy, grad = layer._backward(own, kept, given, needed, dy_is_mine, release)
@@ -140,6 +153,14 @@ class _HasBuffers(Protocol):
 
     def statistics(self, saved: Any) -> Any: ...
     def update_buffers(self, params: Params, saved: Any) -> None: ...
+
+
+def _like_params(array: np.ndarray, params: Params) -> np.ndarray:
+    """Floats in the dtype of the parameters, so that every activation and gradient has it."""
+    found = tree.leaves(params)
+    if not found or array.dtype.kind != "f":
+        return array
+    return array.astype(found[0].dtype, copy=False)
 
 
 @contextmanager
