@@ -9,6 +9,7 @@ import functools
 import json
 import os
 import zlib
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -34,10 +35,11 @@ def save(folder: str | Path, params: Any, slots: Any, history: dict[str, Any], s
     path = Path(folder) / FILE
     partial = path.with_suffix(".partial")
     arrays, numbers = _split({"params": params, "slots": slots})
+    arrays = {name: np.asarray(array, order="C") for name, array in arrays.items()}  # the file's order; mostly a no-op
     text = json.dumps({"numbers": numbers, "history": history, "settings": settings})
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        save_file(arrays, partial, metadata={"format": FORMAT, "state": text})
+        save_file(arrays, partial, metadata={"format": FORMAT, "state": text, "crc": _crc(text, arrays.get, arrays)})
         with open(partial, "rb+") as file:
             os.fsync(file.fileno())  # on the disk before it takes the name of the whole one
         os.replace(partial, path)
@@ -66,21 +68,34 @@ def load(
             metadata = file.metadata() or {}
             if metadata.get("format") != FORMAT:
                 raise CheckpointError(f"{path} is not a checkpoint of this package: expected format {FORMAT!r}")
+            names = file.keys()
+            if metadata["crc"] != _crc(metadata["state"], file.get_tensor, names):
+                raise CheckpointError(f"{path} is damaged: its checksum is wrong; remove it to start anew")
             state = json.loads(metadata["state"])
             if not resume:
                 done = len(state["history"]["step_loss"])
                 raise CheckpointError(f"{path} holds a training of {done} steps: resume it, or name another folder")
             _check_settings(path, state["settings"], settings)
             arrays, _ = _split({"params": params, "slots": slots})
-            _check_arrays(path, {name: file.get_slice(name) for name in file.keys()}, arrays)  # noqa: SIM118
+            _check_arrays(path, {name: file.get_slice(name) for name in names}, arrays)
             for name, array in arrays.items():
                 array[...] = file.get_tensor(name)
-    except (SafetensorError, KeyError, json.JSONDecodeError) as error:
-        raise CheckpointError(f"{path} is damaged: {error}; remove it to start anew") from error
+    except CheckpointError:
+        raise
+    except (SafetensorError, OSError, KeyError, json.JSONDecodeError) as error:
+        raise CheckpointError(f"{path} cannot be read: {error}; remove it to start anew") from error
     for name, value in state["numbers"].items():
         *_, key = name.split("/")
         slots[key] = value
     return state["history"]
+
+
+def _crc(text: str, array_of: Callable[[str], Any], names: Iterable[str]) -> str:
+    """A checksum of the whole state, an array at a time: the format itself does not notice a changed byte."""
+    crc = zlib.crc32(text.encode())
+    for name in sorted(names):
+        crc = zlib.crc32(array_of(name), crc)
+    return f"{crc:08x}"
 
 
 def describe(**settings: Any) -> dict[str, Any]:
@@ -91,6 +106,8 @@ def describe(**settings: Any) -> dict[str, Any]:
 def _describe(value: Any) -> Any:
     if value is None or isinstance(value, str | bool | int | float):
         return value
+    if isinstance(value, np.generic):
+        return value.item()
     if isinstance(value, np.ndarray):
         return f"{len(value)} of them, crc {zlib.crc32(value.tobytes()):08x}"
     if isinstance(value, functools.partial):

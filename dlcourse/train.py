@@ -3,6 +3,7 @@
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -202,54 +203,59 @@ def fit(
         raise ValueError("early_stop watches the validation loss: give validation=… too")
     callbacks = tuple(callbacks)
     samples = check_split(model, params, data)
+    if validation is not None:
+        check_split(model, params, validation, "validation")
     slots, history = optimizer.init(params), History()
     settings = checkpoints.describe(
         model=model, optimizer=optimizer, loss=loss, batch_size=batch_size, micro_batch=micro_batch, seed=seed,
         schedule=schedule, clip_norm=clip_norm, augment=augment, early_stop=early_stop, labels=data.y,
+        inputs=f"{data.x.dtype} {data.x.shape}",
     )  # fmt: skip
     if checkpoint is not None:
         history = History(**checkpoints.load(checkpoint, params, slots, settings, resume=resume))
     per_epoch = math.ceil(samples / batch_size)
     steps = epochs * per_epoch
     started = time.perf_counter()
-    bar = progress_bar(steps, len(history.step_loss), shown=progress)
-    for step, rows in batch_rows(samples, batch_size, epochs, seed=seed, first=len(history.step_loss)):
-        if history.stopped:
-            break
-        epoch, position = divmod(step, per_epoch)
-        batch = Batch(data.x, data.y, rows, micro_batch, seed, step, augment)
-        value, grads, statistics = batch_gradients(model, params, batch, loss, workers)
-        if not math.isfinite(value):
-            place = first_non_finite(model, params, batch)
-            raise NonFiniteLoss(f"the loss is {value} in epoch {epoch + 1}, step {step + 1}; first in {place}")
-        if clip_norm is not None:
-            optim.clip_by_norm(grads, clip_norm)
-        lr = optimizer.lr * (1.0 if schedule is None else float(schedule(step)))
-        optimizer.update(params, grads, slots, lr=lr)
-        for found in statistics:
-            model.update_buffers(params, found)
-        del grads  # not held through the next forward pass
-        history.step_loss.append(value)
-        if position == per_epoch - 1:
-            row: dict[str, Any] = {
-                "epoch": epoch + 1,
-                "loss": epoch_mean(history.step_loss[-per_epoch:], samples, batch_size),
-            }
-            if validation is not None:
-                result = evaluate(model, params, validation, loss=loss, batch_size=micro_batch or 100, workers=workers)
-                row |= {"val_loss": result.loss, "val_accuracy": result.accuracy}
-            history.epochs.append(row | {"seconds": time.perf_counter() - started})
-            started = time.perf_counter()
-            if early_stop is not None and _no_lower(history.column("val_loss"), early_stop):
-                history.stopped = f"no lower validation loss in {early_stop} epochs"
-        now = Step(epoch + 1, step + 1, steps, value, lr, params, slots, history)
-        if True in [callback(now) for callback in callbacks]:
-            history.stopped = f"a callback ended it after step {step + 1}"
-        bar.show(value, history.epochs)
-        due = checkpoint_every is not None and (step + 1) % checkpoint_every == 0
-        if checkpoint is not None and (due or step + 1 == steps or history.stopped):
-            checkpoints.save(checkpoint, params, slots, vars(history), settings)
-    bar.close()
+    with closing(progress_bar(steps, len(history.step_loss), shown=progress)) as bar:
+        for step, rows in batch_rows(samples, batch_size, epochs, seed=seed, first=len(history.step_loss)):
+            if history.stopped:
+                break
+            epoch, position = divmod(step, per_epoch)
+            batch = Batch(data.x, data.y, rows, micro_batch, seed, step, augment)
+            value, grads, statistics = batch_gradients(model, params, batch, loss, workers)
+            if not math.isfinite(value):
+                place = first_non_finite(model, params, batch)
+                raise NonFiniteLoss(f"the loss is {value} in epoch {epoch + 1}, step {step + 1}; first in {place}")
+            if clip_norm is not None:
+                optim.clip_by_norm(grads, clip_norm)
+            lr = optimizer.lr * (1.0 if schedule is None else float(schedule(step)))
+            optimizer.update(params, grads, slots, lr=lr)
+            for found in statistics:
+                model.update_buffers(params, found)
+            del grads  # not held through the next forward pass
+            history.step_loss.append(value)
+            if position == per_epoch - 1:
+                row: dict[str, Any] = {
+                    "epoch": epoch + 1,
+                    "loss": epoch_mean(history.step_loss[-per_epoch:], samples, batch_size),
+                }
+                if validation is not None:
+                    result = evaluate(
+                        model, params, validation, loss=loss, batch_size=micro_batch or 100, workers=workers
+                    )
+                    row |= {"val_loss": result.loss, "val_accuracy": result.accuracy}
+                history.epochs.append(row | {"seconds": time.perf_counter() - started})
+                started = time.perf_counter()
+                if early_stop is not None and _no_lower(history.column("val_loss"), early_stop):
+                    history.stopped = f"no lower validation loss in {early_stop} epochs"
+            now = Step(epoch + 1, step + 1, steps, value, lr, params, slots, history)
+            ended = [callback(now) is True for callback in callbacks]  # each is called
+            if any(ended):
+                history.stopped = f"a callback ended it after step {step + 1}"
+            bar.show(value, history.epochs)
+            due = checkpoint_every is not None and (step + 1) % checkpoint_every == 0
+            if checkpoint is not None and (due or step + 1 == steps or history.stopped):
+                checkpoints.save(checkpoint, params, slots, vars(history), settings)
     return history
 
 
@@ -311,11 +317,28 @@ def first_non_finite(model: Sequential, params: Params, batch: Batch) -> str:
         rng = batch.rng(index)
         if not np.isfinite(x).all():
             return f"the input, micro-batch {index + 1}"
-        for name, layer in model.named():
-            x, _ = layer.forward(params.get(name, {}), x, train=True, rng=rng)
-            if not np.isfinite(x).all():
-                return f"the output of {type(layer).__name__} '{name}', micro-batch {index + 1}"
+        _, place = _first_non_finite_output(model, params, x, rng)
+        if place:
+            return f"{place}, micro-batch {index + 1}"
     return "the loss itself: every activation is finite"
+
+
+def _first_non_finite_output(
+    model: Sequential, params: Params, x: np.ndarray, rng: np.random.Generator, prefix: str = ""
+) -> tuple[np.ndarray, str]:
+    """-> the output, and the place, "" where all is finite."""
+    place = ""
+    for name, layer in model.named():
+        own = params.get(name, {})
+        if isinstance(layer, Sequential):
+            x, place = _first_non_finite_output(layer, own, x, rng, f"{prefix}{name}/")
+        else:
+            x, _ = layer.forward(own, x, train=True, rng=rng)
+            if not np.isfinite(x).all():
+                place = f"the output of {type(layer).__name__} '{prefix}{name}'"
+        if place:
+            break
+    return x, place
 
 
 def param_dtype(params: Params) -> np.dtype:
@@ -326,16 +349,16 @@ def param_dtype(params: Params) -> np.dtype:
     return found.pop() if found else np.dtype(np.float32)
 
 
-def check_split(model: Sequential, params: Params, split: Any) -> int:
+def check_split(model: Sequential, params: Params, split: Any, what: str = "data") -> int:
     """Check that `split` fits the network, before any work is done; returns its number of samples."""
     x, y = split.x, split.y
     for name, array in (("x", x), ("y", y)):
         if not isinstance(array, np.ndarray):
-            raise TypeError(f"the data's .{name} must be a NumPy array, got {type(array).__name__}")
+            raise TypeError(f"the {what}'s .{name} must be a NumPy array, got {type(array).__name__}")
     if len(x) != len(y):
-        raise ValueError(f"the data's .x has {len(x)} samples and its .y has {len(y)}; they must be as many")
+        raise ValueError(f"the {what}'s .x has {len(x)} samples and its .y has {len(y)}; they must be as many")
     if len(x) == 0:
-        raise ValueError("the data set is empty: expected at least one sample")
+        raise ValueError(f"the {what} set is empty: expected at least one sample")
     as_input(x[:1], param_dtype(params))
     model.out_shape(x.shape[1:])
     return len(x)
