@@ -1,7 +1,9 @@
 """The memory toolkit: predict the bytes of a training step (`bill`), and measure them (`ledger`)."""
 
 from dlcourse.memory.bill import KINDS, Bill, Moment, Row, bill
+from dlcourse.memory.isolate import Isolated, IsolatedError, isolated
 from dlcourse.memory.ledger import Ledger, ledger
+from dlcourse.memory.meter import Reading, meter
 from dlcourse.memory.rulers import (
     Resident,
     ResidentPeak,
@@ -10,19 +12,26 @@ from dlcourse.memory.rulers import (
     resident,
     traced_peak,
 )
+from dlcourse.memory.wall import wall
 
 __all__ = [
     "KINDS",
     "Bill",
+    "Isolated",
+    "IsolatedError",
     "Ledger",
     "Moment",
+    "Reading",
     "Resident",
     "ResidentPeak",
     "Row",
     "bill",
+    "isolated",
     "ledger",
+    "meter",
     "peak_resident",
     "reset_traced_peak",
     "resident",
     "traced_peak",
+    "wall",
 ]

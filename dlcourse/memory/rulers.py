@@ -4,6 +4,7 @@ Both have a peak that is set back to measure a block. The blocks that are open a
 that it has seen before the peak is set back: so blocks may stand inside one another.
 """
 
+import ctypes
 import gc
 import os
 import sys
@@ -20,10 +21,12 @@ import psutil
 
 @dataclass(eq=False)
 class Traced:
-    """Bytes traced in a block: at its peak, and still there at its end; both beyond what was there at its beginning."""
+    """Bytes traced in a block: at its peak, and still there at its end; both beyond what was there at its beginning.
+    `notes`: by how much tracemalloc's own records grew. No ruler traces them, but the system sees them."""
 
     peak: int = 0
     kept: int = 0
+    notes: int = 0
     _highest: int = 0  # seen before the peak was set back
 
 
@@ -53,7 +56,7 @@ def traced_peak() -> Iterator[Traced]:
 
     It counts what Python and NumPy allocate in all threads, untouched zeros in full; it misses memory maps, shared
     memory and BLAS's own buffers. Blocks may stand inside one another, if what sets the peak back inside them does it by
-    `reset_traced_peak`.
+    `reset_traced_peak`. An array that was refused (MemoryError) counts in the peak: it was requested.
     """
     global _tracing
     gc.collect()
@@ -64,17 +67,25 @@ def traced_peak() -> Iterator[Traced]:
             _tracing = True
         reset_traced_peak()
         _traced.append(traced)
+    notes = tracemalloc.get_tracemalloc_memory()
     before = tracemalloc.get_traced_memory()[0]
     try:
         yield traced
     finally:
+        _forget_refused()
         now, peak = tracemalloc.get_traced_memory()
+        traced.notes = tracemalloc.get_tracemalloc_memory() - notes
         traced.peak, traced.kept = max(peak, traced._highest) - before, now - before
         with _lock:
             _traced.remove(traced)
             if _tracing and not _traced:
                 tracemalloc.stop()
                 _tracing = False
+
+
+def _forget_refused() -> None:
+    """NumPy reports an allocation that failed too, at address 0, where it would count as kept until the next one."""
+    ctypes.pythonapi.PyTraceMalloc_Untrack(ctypes.c_uint(np.lib.tracemalloc_domain), ctypes.c_size_t(0))
 
 
 def reset_traced_peak() -> None:
