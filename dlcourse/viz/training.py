@@ -11,8 +11,7 @@ from typing import Any, Self
 import numpy as np
 
 from dlcourse import tree
-from dlcourse.memory import Bill
-from dlcourse.memory.rulers import resident
+from dlcourse.memory import Bill, reset_traced_peak, resident, traced_peak
 from dlcourse.train import History, Step
 from dlcourse.units import binary
 from dlcourse.viz.bill import ORDER
@@ -143,8 +142,7 @@ class Dashboard:
     waits for the end of the cell, and the interrupt is the way.
 
     Draws at most each `every` seconds, and so seldom that it takes less than a tenth of the time. Traces allocations
-    while it is open (tracemalloc); those of its own drawing are left out of the peaks. In a `traced_peak` block it moves
-    that block's peak up to the end of its last step.
+    while it is open (tracemalloc); those of its own drawing are left out of the peaks.
     """
 
     def __init__(self, bill: Bill | None = None, *, every: float = 0.5) -> None:
@@ -168,9 +166,8 @@ class Dashboard:
         if threading.current_thread() is threading.main_thread():
             self._interrupt = signal.signal(signal.SIGINT, lambda *_: self.stop())
         self._show_widgets()
-        self._tracing = not tracemalloc.is_tracing()
-        if self._tracing:
-            tracemalloc.start()
+        self._tracing = traced_peak()
+        self._tracing.__enter__()
         self._resident = resident().total
         self._from_here()
         self._open = True
@@ -178,8 +175,7 @@ class Dashboard:
 
     def __exit__(self, *_: object) -> None:
         self._open = False
-        if self._tracing:
-            tracemalloc.stop()
+        self._tracing.__exit__(None, None, None)
         if self._interrupt is not None:
             signal.signal(signal.SIGINT, self._interrupt)
         if self._shown is not None:
@@ -224,7 +220,7 @@ class Dashboard:
         self.resident.append(resident().total)
 
     def _from_here(self) -> None:
-        tracemalloc.reset_peak()
+        reset_traced_peak()
         self._before = tracemalloc.get_traced_memory()[0]
 
     def _kinds(self) -> dict[str, int]:

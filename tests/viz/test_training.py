@@ -211,6 +211,16 @@ def test_dashboard_cleans_up_after_an_error():
     assert live.picture()
 
 
+def test_dashboard_leaves_the_peak_of_a_block_around_it_as_it_is():
+    def large(step):
+        if step.step == 2:
+            bytearray(32 * 2**20)
+
+    with memory.traced_peak() as traced, Dashboard() as live:
+        train(large, live)
+    assert 32 * 2**20 < traced.peak < 40 * 2**20
+
+
 def test_dashboard_works_in_another_thread():
     seen = []
 
