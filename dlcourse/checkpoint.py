@@ -64,6 +64,7 @@ def load(
     if not path.exists():
         return {}
     try:
+        open(path, "rb").close()  # safe_open calls a file that one may not read a missing one
         with safe_open(path, framework="numpy") as file:
             metadata = file.metadata() or {}
             if metadata.get("format") != FORMAT:
@@ -82,8 +83,10 @@ def load(
                 array[...] = file.get_tensor(name)
     except CheckpointError:
         raise
-    except (SafetensorError, OSError, KeyError, json.JSONDecodeError) as error:
-        raise CheckpointError(f"{path} cannot be read: {error}; remove it to start anew") from error
+    except OSError as error:
+        raise CheckpointError(f"{path} cannot be read: {error}") from error
+    except (SafetensorError, KeyError, json.JSONDecodeError) as error:
+        raise CheckpointError(f"{path} is damaged: {error}; remove it to start anew") from error
     for name, value in state["numbers"].items():
         *_, key = name.split("/")
         slots[key] = value
