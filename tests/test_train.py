@@ -1,0 +1,407 @@
+import functools
+import re
+import threading
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from helpers import blobs, same_bits
+
+from dlcourse import datasets, losses, models, optim, schedules, train, tree
+from dlcourse import layers as L
+from dlcourse.inputs import as_input
+from dlcourse.model import Sequential
+from dlcourse.train import NonFiniteLoss, evaluate, fit, gradients
+
+NET = Sequential([L.Flatten(), L.Affine(16), L.ReLU(), L.Affine(10)])
+DATA, TEST = blobs(250), blobs(70, seed=1)
+
+quiet = functools.partial(fit, progress=False)
+
+
+def new(model=NET, in_shape=(8, 8, 1), dtype=np.float32):
+    return model.init(in_shape, rng=np.random.default_rng(0), dtype=dtype)
+
+
+def run(data=DATA, model=NET, params=None, **options):
+    """-> params, history of a short training."""
+    params = new(model) if params is None else params
+    options = {"optimizer": optim.SGD(lr=0.05), "epochs": 2, "batch_size": 100} | options
+    return params, quiet(model, params, data, **options)
+
+
+# Gradients of a batch.
+
+
+def test_gradients_are_those_of_one_forward_and_backward():
+    params, x = new(), as_input(DATA.x[:20])
+    loss, grads = gradients(NET, params, DATA.x[:20], DATA.y[:20])
+    logits, saved = NET.forward(params, x, train=True)
+    expected, dlogits = losses.softmax_cross_entropy(logits, DATA.y[:20])
+    assert loss == expected
+    assert same_bits(grads, NET.backward(params, saved, dlogits)[1])
+
+
+def test_gradients_change_nothing():
+    params, x, y = new(models.small_cnn()), DATA.x[:30].copy(), DATA.y[:30].copy()
+    before = tree.copy([params, x, y])
+    state = np.random.get_state()[1].copy()  # noqa: NPY002
+    gradients(models.small_cnn(), params, x, y, micro_batch=7, workers=2)
+    assert same_bits([params, x, y], before)
+    np.testing.assert_array_equal(np.random.get_state()[1], state)  # noqa: NPY002
+
+
+@pytest.mark.parametrize("micro_batch", [1, 7, 19, 20, 100])
+@pytest.mark.parametrize("loss", [losses.softmax_cross_entropy, losses.mean_squared_error])
+def test_micro_batches_add_up_to_the_whole_batch(micro_batch, loss):
+    params, x = new(dtype=np.float64), DATA.x[:20]
+    labels = DATA.y[:20] if loss is losses.softmax_cross_entropy else np.eye(10)[DATA.y[:20]]
+    whole = gradients(NET, params, x, labels, loss=loss)
+    parts = gradients(NET, params, x, labels, loss=loss, micro_batch=micro_batch)
+    assert parts[0] == pytest.approx(whole[0], rel=1e-13)
+    for name, g in tree.items(whole[1]):
+        np.testing.assert_allclose(tree.flatten(parts[1])[name], g, rtol=1e-9, atol=1e-14)
+
+
+def test_a_micro_batch_draws_from_the_seed_the_step_and_its_index():
+    model = Sequential([L.Flatten(), L.Dropout(0.5), L.Affine(10)])
+    params = new(model)
+    batch = functools.partial(gradients, model, params, DATA.x[:20], DATA.y[:20], micro_batch=10)
+    first = batch(seed=1, step=2)
+    assert same_bits(batch(seed=1, step=2)[1], first[1])
+    for other in (batch(seed=2, step=2), batch(seed=1, step=3)):
+        assert not same_bits(other[1], first[1])
+    twice = np.concatenate([DATA.x[:10]] * 2), np.concatenate([DATA.y[:10]] * 2)
+    halves = gradients(model, params, *twice, micro_batch=10, seed=1)[1]
+    once = gradients(model, params, twice[0][:10], twice[1][:10], seed=1)[1]
+    assert not same_bits(halves, once)  # the second half of a batch drops other units than the first
+
+
+def test_an_error_in_a_thread_comes_out_and_leaves_no_thread_behind():
+    params, before = new(), threading.active_count()
+    with pytest.raises(ValueError, match="Affine 'affine_1': W was made for 64 features, got an input with 81"):
+        gradients(NET, params, np.zeros((8, 9, 9, 1), np.uint8), DATA.y[:8], micro_batch=2, workers=2)
+    assert threading.active_count() == before
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"micro_batch": 0}, "micro_batch must be an integer of at least 1, got 0"),
+        ({"micro_batch": 2.5}, "micro_batch must be an integer of at least 1, got 2.5"),
+        ({"workers": 0}, "workers must be an integer of at least 1, got 0"),
+        ({"labels": DATA.y[:3]}, "x has 4 samples and labels has 3; they must be as many"),
+        ({"x": DATA.x[:0], "labels": DATA.y[:0]}, "the batch is empty: expected at least one sample"),
+        ({"labels": np.array([0, 1, 10, 2])}, "label 10 at index 2 is outside 0..9"),
+        ({"labels": np.array([0, 1, 3, -1])}, "label -1 at index 3 is outside 0..9"),
+    ],
+)
+def test_a_wrong_batch_gets_one_clear_error(options, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        gradients(NET, new(), **({"x": DATA.x[:4], "labels": DATA.y[:4]} | options))
+
+
+# The order of the samples.
+
+
+def test_every_sample_is_seen_once_an_epoch_in_another_order_each_time():
+    batches = list(train.batch_rows(1000, 300, 3, seed=0))
+    assert [step for step, _ in batches] == list(range(12))
+    assert [len(rows) for _, rows in batches] == [300, 300, 300, 100] * 3
+    epochs = [np.concatenate([rows for step, rows in batches if step // 4 == epoch]) for epoch in range(3)]
+    for order in epochs:
+        np.testing.assert_array_equal(np.sort(order), np.arange(1000))
+    assert not np.array_equal(epochs[0], epochs[1])
+
+
+@pytest.mark.parametrize("first", [0, 1, 4, 7, 11, 12])
+def test_the_order_goes_on_from_any_step_as_it_was(first):
+    whole = list(train.batch_rows(1000, 300, 3, seed=5))
+    rest = list(train.batch_rows(1000, 300, 3, seed=5, first=first))
+    assert len(rest) == 12 - first
+    assert all(a[0] == b[0] and np.array_equal(a[1], b[1]) for a, b in zip(whole[first:], rest, strict=True))
+
+
+def test_fit_sees_each_of_1000_samples_three_times_in_three_epochs_and_evaluates_three_times(monkeypatch):
+    data = SimpleNamespace(x=np.arange(1000.0, dtype=np.float32).reshape(1000, 1) / 1000, y=np.zeros(1000, int))
+    seen, evaluated = [], []
+    right = evaluate
+    monkeypatch.setattr(train, "evaluate", lambda *args, **kwargs: evaluated.append(1) or right(*args, **kwargs))
+
+    def record(x, rng):
+        seen.append((x * 1000).round().astype(int).ravel())
+        return x
+
+    model = Sequential([L.Affine(2)])
+    _, history = run(
+        data, model, new(model, (1,)), epochs=3, batch_size=300, augment=record, validation=data, micro_batch=128
+    )
+    counts = np.bincount(np.concatenate(seen), minlength=1000)
+    assert set(counts) == {3}
+    assert len(evaluated) == len(history.epochs) == 3
+    assert len(history.step_loss) == 12
+
+
+def test_the_mean_loss_of_an_epoch_counts_a_short_batch_by_its_size():
+    assert train.epoch_mean([0.7, 0.8, 0.9], 522, 256) == pytest.approx(0.752874, abs=5e-7)
+    _, history = run(epochs=1, optimizer=optim.SGD(lr=0))
+    assert history.epochs[0]["loss"] == pytest.approx(evaluate(NET, new(), DATA).loss, rel=1e-6)
+
+
+# Training.
+
+
+def test_training_learns():
+    params, history = run(epochs=15, optimizer=optim.Adam(lr=3e-3), validation=TEST)
+    assert history.epochs[-1]["val_accuracy"] > 0.9
+    assert history.column("loss")[-1] < 0.3 * history.column("loss")[0]
+    assert evaluate(NET, params, TEST).accuracy == history.epochs[-1]["val_accuracy"]
+
+
+def test_history_has_a_loss_a_step_and_a_row_an_epoch_of_plain_numbers():
+    _, history = run(validation=TEST)
+    assert len(history.step_loss) == 6
+    assert {type(value) for value in history.step_loss} == {float}
+    assert [set(row) for row in history.epochs] == [{"epoch", "loss", "val_loss", "val_accuracy", "seconds"}] * 2
+    assert history.column("epoch") == [1, 2]
+    assert {type(value) for row in history.epochs for value in row.values()} == {int, float}
+    assert history.stopped is None
+
+
+def test_early_stop_ends_after_that_many_epochs_without_a_lower_validation_loss():
+    _, history = run(epochs=9, optimizer=optim.SGD(lr=0), validation=TEST, early_stop=2)
+    assert len(history.epochs) == 3
+    assert history.stopped == "no lower validation loss in 2 epochs"
+    _, history = run(epochs=4, validation=TEST, early_stop=2)  # it gets better all the time
+    assert len(history.epochs) == 4
+    assert history.stopped is None
+
+
+@pytest.mark.parametrize("clip_norm", [1e-3, 1e6, None])
+def test_clip_norm_bounds_the_step(clip_norm):
+    params, _ = run(epochs=1, batch_size=250, optimizer=optim.SGD(lr=1.0), clip_norm=clip_norm)
+    change = tree.map(lambda after, before: after.astype(np.float64) - before, params, new())
+    norm = np.sqrt(sum((leaf**2).sum() for leaf in tree.leaves(change)))
+    if clip_norm == 1e-3:
+        assert norm == pytest.approx(1e-3, rel=1e-3)
+    else:
+        assert norm > 0.1
+
+
+def test_a_schedule_multiplies_the_learning_rate_of_each_step():
+    rates = []
+    schedule = schedules.WarmUp(2, then=schedules.StepDecay(2, 0.1))
+    run(schedule=schedule, callbacks=[lambda step: rates.append(step.lr)])
+    assert rates == pytest.approx([0.025, 0.05, 0.05, 0.05, 0.005, 0.005])
+    params, _ = run(schedule=lambda step: 0.0)
+    assert same_bits(params, new())
+
+
+def test_augment_gets_each_micro_batch_as_it_is_stored_with_a_generator_of_its_own():
+    seen = []
+
+    def augment(x, rng):
+        seen.append((x.dtype, x.shape, rng.random()))
+        return x[:, ::-1]
+
+    run(epochs=1, augment=augment, micro_batch=60)
+    assert {dtype for dtype, _, _ in seen} == {np.dtype(np.uint8)}
+    assert [len(shape) and shape[0] for _, shape, _ in seen] == [60, 40, 60, 40, 50]
+    assert len({draw for _, _, draw in seen}) == 5
+
+
+def test_each_callback_is_called_after_each_step_and_true_ends_training():
+    steps, ends = [], []
+
+    def end(step):
+        ends.append(step.step)
+        return step.step == 4
+
+    params, history = run(callbacks=[end, steps.append])
+    assert ends == [1, 2, 3, 4]
+    assert [step.step for step in steps] == [1, 2, 3, 4]
+    assert [step.epoch for step in steps] == [1, 1, 1, 2]
+    assert {step.steps for step in steps} == {6}
+    assert [step.loss for step in steps] == history.step_loss
+    assert all(step.params is params and step.history is history for step in steps)
+    assert history.stopped == "a callback ended it after step 4"
+
+
+def test_a_callback_that_returns_something_else_than_true_ends_nothing():
+    callbacks = [lambda step: 1, lambda step: "yes", lambda step: np.ones(3), lambda step: step.params]
+    _, history = run(callbacks=iter(callbacks))
+    assert history.stopped is None
+    assert len(history.step_loss) == 6
+
+
+def test_a_memory_map_on_disk_trains_as_an_array_in_memory_does(tmp_path):
+    np.save(tmp_path / "x.npy", DATA.x)
+    mapped = SimpleNamespace(x=np.load(tmp_path / "x.npy", mmap_mode="r"), y=DATA.y)
+    assert isinstance(mapped.x, np.memmap)
+    params, history = run(mapped, validation=mapped)
+    expected, expected_history = run(validation=DATA)
+    assert same_bits(params, expected)
+    assert history.step_loss == expected_history.step_loss
+
+
+def test_progress_writes_to_the_error_stream_only_where_it_is_asked_for(capsys):
+    run()
+    assert capsys.readouterr() == ("", "")
+    fit(NET, new(), DATA, optimizer=optim.SGD(), progress=True, validation=TEST)
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "3/3" in err
+    assert "validation accuracy=" in err
+
+
+def test_anything_with_x_and_y_is_data():
+    expected, _ = run()
+    params, _ = run(datasets.Split(DATA.x, DATA.y))
+    assert same_bits(params, expected)
+
+
+# A loss that is not a number.
+
+
+@pytest.mark.parametrize("micro_batch", [None, 30])
+def test_nan_in_the_data_stops_training_and_leaves_the_parameters_of_the_step_before(micro_batch):
+    x = as_input(DATA.x)
+    x[77] = np.nan
+    order = np.concatenate([rows for _, rows in train.batch_rows(250, 100, 1, seed=0)])
+    step = int(np.flatnonzero(order == 77)[0]) // 100 + 1
+    good = []
+    params = new()
+    with pytest.raises(NonFiniteLoss) as caught:
+        run(
+            SimpleNamespace(x=x, y=DATA.y),
+            params=params,
+            micro_batch=micro_batch,
+            callbacks=[lambda step: good.append(tree.copy(step.params))],
+        )
+    assert re.match(rf"the loss is nan in epoch 1, step {step}; first in the input, micro-batch \d", str(caught.value))
+    assert same_bits(params, good[-1] if good else new())
+
+
+@pytest.mark.filterwarnings("ignore:overflow", "ignore:invalid value")
+def test_the_first_layer_whose_output_is_not_finite_is_named():
+    model = Sequential([L.Flatten(), L.Affine(4), Sequential([L.ReLU(), L.Affine(3), L.Affine(2)]), L.Affine(10)])
+    params = new(model)
+    params["sequential_1"]["affine_1"]["W"][:] = 1e38
+    before = tree.copy(params)
+    with pytest.raises(NonFiniteLoss, match="epoch 1, step 1; first in the output of Affine 'sequential_1/affine_1'"):
+        run(model=model, params=params)
+    assert same_bits(params, before)
+
+
+def test_a_parameter_that_is_not_finite_is_named():
+    params = new()
+    params["affine_2"]["b"][3] = np.inf
+    with pytest.raises(NonFiniteLoss, match="first in the parameter affine_2/b, before this step"):
+        run(params=params)
+
+
+def test_a_loss_that_is_not_finite_by_itself_is_named():
+    with pytest.raises(NonFiniteLoss, match=r"the loss is inf .* first in the loss itself"):
+        run(loss=lambda logits, labels, total: (np.inf, np.zeros_like(logits)))
+
+
+@pytest.mark.filterwarnings("ignore:overflow", "ignore:invalid value", "ignore:divide by zero")
+def test_a_learning_rate_that_is_far_too_large_ends_in_an_error_and_not_in_nan():
+    with pytest.raises(NonFiniteLoss, match=r"epoch \d+, step \d+; first in"):
+        run(epochs=50, optimizer=optim.SGD(lr=1e30))
+
+
+# Evaluation.
+
+
+@pytest.mark.parametrize("batch_size", [1, 33, 70, 1000])
+@pytest.mark.parametrize("workers", [1, 2])
+def test_evaluation_is_the_mean_over_all_samples_however_they_are_cut(batch_size, workers):
+    params = new()
+    logits, _ = NET.forward(params, as_input(TEST.x))
+    loss, _ = losses.softmax_cross_entropy(logits, TEST.y)
+    found = evaluate(NET, params, TEST, batch_size=batch_size, workers=workers)
+    assert found.loss == pytest.approx(loss, rel=1e-6)
+    assert found.accuracy == (logits.argmax(axis=1) == TEST.y).mean()
+
+
+def test_evaluation_changes_nothing_and_drops_nothing():
+    model = Sequential([L.Flatten(), L.BatchNorm(), L.Dropout(0.9), L.Affine(10)])
+    params = new(model)
+    before = tree.copy(params)
+    assert evaluate(model, params, TEST) == evaluate(model, params, TEST)
+    assert same_bits(params, before)
+
+
+def test_evaluation_of_yes_or_no_and_of_numbers():
+    x = np.array([[1.0], [-1.0], [2.0], [3.0]], np.float32)
+    model = Sequential([L.Affine(1)])
+    params = {"affine_1": {"W": np.ones((1, 1), np.float32), "b": np.zeros(1, np.float32)}}
+    answers = SimpleNamespace(x=x, y=np.array([[1], [0], [0], [1]]))
+    assert evaluate(model, params, answers, loss=losses.binary_cross_entropy).accuracy == 0.75
+    numbers = SimpleNamespace(x=x, y=x + 1)
+    found = evaluate(model, params, numbers, loss=losses.mean_squared_error)
+    assert found.loss == 1
+    assert found.accuracy is None
+
+
+# Input that is wrong.
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"batch_size": 0}, "batch_size must be an integer of at least 1, got 0"),
+        ({"epochs": -1}, "epochs must be an integer of at least 1, got -1"),
+        ({"epochs": 1.5}, "epochs must be an integer of at least 1, got 1.5"),
+        ({"workers": 0}, "workers must be an integer of at least 1, got 0"),
+        ({"micro_batch": True}, "micro_batch must be an integer of at least 1, got True"),
+        ({"checkpoint_every": 0}, "checkpoint_every must be an integer of at least 1, got 0"),
+        ({"early_stop": 1}, "early_stop watches the validation loss: give validation=… too"),
+        ({"clip_norm": 0}, "max_norm is 0; it must be above 0"),
+    ],
+)
+def test_a_wrong_option_gets_one_clear_error_and_changes_nothing(options, message):
+    params = new()
+    with pytest.raises(ValueError, match=re.escape(message)):
+        run(params=params, **options)
+    assert same_bits(params, new())
+
+
+X, Y = DATA.x, DATA.y
+WRONG_DATA = [
+    (X[:0], Y[:0], ValueError, "set is empty: expected at least one sample"),
+    (X, Y[:-1], ValueError, "samples and its .y has 249; they must be as many"),
+    (X.tolist(), Y, TypeError, ".x must be a NumPy array, got list"),
+    (X, Y.tolist(), TypeError, ".y must be a NumPy array, got list"),
+    (X.astype(object), Y, TypeError, "inputs have dtype object"),
+    (X > 100, Y, TypeError, "inputs have dtype bool"),
+    (X.astype(np.int64), Y, TypeError, "Affine 'affine_1': expected a float array, got int64"),
+    (X[:, :4], Y, ValueError, "Affine 'affine_1': W was made for 64 features, got an input with 32"),
+    (X, Y + 1, ValueError, "is outside 0..9"),
+    (X, Y.astype(object), TypeError, "labels are object"),
+    (X, Y.astype(float), TypeError, "class numbers and must be integers"),
+]
+
+
+@pytest.mark.parametrize(("x", "y", "error", "message"), WRONG_DATA)
+def test_wrong_data_gets_one_clear_error_and_changes_nothing(x, y, error, message):
+    params = new()
+    with pytest.raises(error, match=re.escape(message)):
+        run(SimpleNamespace(x=x, y=y), params=params, batch_size=250)
+    assert same_bits(params, new())
+
+
+@pytest.mark.parametrize(("x", "y", "error", "message"), WRONG_DATA[:6])
+def test_wrong_validation_data_is_found_before_the_first_step(x, y, error, message):
+    params = new()
+    with pytest.raises(error, match=re.escape(message)):
+        run(params=params, validation=SimpleNamespace(x=x, y=y))
+    assert same_bits(params, new())
+
+
+def test_parameters_of_two_dtypes_are_refused():
+    params = new()
+    params["affine_1"]["b"] = params["affine_1"]["b"].astype(np.float64)
+    with pytest.raises(TypeError, match="parameters must have one dtype, got float32, float64"):
+        gradients(NET, params, DATA.x[:4], DATA.y[:4])
