@@ -2,6 +2,7 @@
 
 from dlcourse.memory.bill import KINDS, Bill, Moment, Row, bill
 from dlcourse.memory.isolate import Isolated, IsolatedError, isolated
+from dlcourse.memory.leaks import Leak, Leaks, find_leak
 from dlcourse.memory.ledger import Ledger, ledger
 from dlcourse.memory.meter import Reading, meter
 from dlcourse.memory.rulers import (
@@ -19,6 +20,8 @@ __all__ = [
     "Bill",
     "Isolated",
     "IsolatedError",
+    "Leak",
+    "Leaks",
     "Ledger",
     "Moment",
     "Reading",
@@ -26,6 +29,7 @@ __all__ = [
     "ResidentPeak",
     "Row",
     "bill",
+    "find_leak",
     "isolated",
     "ledger",
     "meter",

@@ -1,0 +1,255 @@
+"""Who holds an array: a walk down from the names that a reader knows.
+
+The collector does not track arrays, nor a tuple or dict that holds nothing but arrays: nobody can be asked who refers to
+them. But everything can be asked what it refers to. So the walk starts at names and goes down, level by level, and each
+thing is known by the shortest way that leads to it.
+"""
+
+import gc
+import os
+import re
+import sys
+import tracemalloc
+import types
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+ATOMS = {str, bytes, int, float, complex, bool, type(None), types.CodeType, types.BuiltinFunctionType, types.ModuleType}
+CONTAINERS = (dict, list, tuple, set, frozenset, deque)
+LAYER = re.compile(r"\['([a-z]\w*_\d+)'\]")
+PARAMETERS = ("W", "b", "gamma", "beta", "buffers")
+
+Root = tuple[str, Any]
+
+
+class Walk:
+    """Everything that `roots`, (name, object) each, lead to. It holds what it found: let it go soon."""
+
+    def __init__(self, roots: Iterable[Root]) -> None:
+        self.names: dict[int, str] = {}
+        self.found: dict[int, Any] = {}  # id: the object
+        self.parents: dict[int, Any] = {}  # id: what led to it
+        self.arrays: list[np.ndarray] = []  # those that own their memory
+        self._places: dict[int, dict[int, Any]] = {}
+        # The globals of a module stand at their names already.
+        self._namespaces = {id(vars(module)) for module in list(sys.modules.values()) if hasattr(module, "__dict__")}
+        self.extend(roots)
+
+    def extend(self, roots: Iterable[Root]) -> None:
+        """Go on from these too, to what was not found before."""
+        queue: deque = deque()
+        found, hidden = self.found, self._namespaces
+
+        def see(thing: Any, parent: Any) -> None:
+            key = id(thing)
+            if key not in found and key not in hidden:
+                found[key], self.parents[key] = thing, parent
+                queue.append(thing)
+                if isinstance(thing, np.ndarray) and not isinstance(thing.base, np.ndarray):
+                    self.arrays.append(thing)
+
+        for name, thing in roots:
+            if type(thing) not in ATOMS:
+                see(thing, None)
+                self.names.setdefault(id(thing), name)
+        while queue:
+            thing = queue.popleft()
+            for child in _children(thing):
+                if type(child) not in ATOMS:
+                    see(child, thing)
+
+    def path(self, thing: Any) -> list[Any]:
+        """From the root to `thing`, both included."""
+        path = [thing]
+        while (parent := self.parents[id(path[-1])]) is not None:
+            path.append(parent)
+        return path[::-1]
+
+    def words(self, path: list[Any]) -> list[str]:
+        """A piece of text for each part of a path: the name of its root, then each way down, such as "[3]" or ".saved"
+        ("" where a reader would not see a step)."""
+        before: list[Any] = [None, *path]
+        return [self.names[id(path[0])], *(self.word(*three) for three in zip(before, path, path[1:], strict=False))]
+
+    def word(self, above: Any, parent: Any, child: Any) -> str:
+        """What a reader calls the way from `parent` to `child`."""
+        if isinstance(parent, types.FrameType):
+            return f", local {_named(local_names(parent), child)} of {parent.f_code.co_name}()"
+        if isinstance(parent, types.CellType | types.FunctionType | types.MethodType | types.TracebackType):
+            return ""
+        if isinstance(parent, types.GeneratorType):
+            return f", a local of the generator {parent.__name__}()"
+        if isinstance(parent, BaseException) and isinstance(child, types.TracebackType):
+            return ", its traceback"
+        if isinstance(parent, dict | list | tuple | deque) or (
+            isinstance(parent, np.ndarray) and child is not parent.base
+        ):
+            place = self._place(parent, child)
+            if isinstance(above, types.FunctionType):
+                return _of_function(above, parent, place)
+            if isinstance(parent, dict) and above is not None and not isinstance(above, (*CONTAINERS, types.CellType)):
+                return f".{place}"
+            return f"[{place!r:.60}]"
+        if type(parent).__name__ == "_lru_cache_wrapper":
+            return f", the cache of {parent.__name__}()"
+        if (name := _attribute(parent, child)) is not None:
+            return f".{name}"
+        return ""
+
+    def _place(self, parent: Any, child: Any) -> Any:
+        if id(parent) not in self._places:
+            pairs = parent.items() if isinstance(parent, dict) else enumerate(_elements(parent))
+            self._places[id(parent)] = {id(value): key for key, value in pairs}
+        return self._places[id(parent)].get(id(child), "?")
+
+
+def what_and_where(words: list[str], split: int) -> tuple[str, str]:
+    """("conv2d_1.saved", "history[3]") from the words of a path and the number of those that say where."""
+    where, rest = "".join(words[:split]), words[split:]
+    layers = [found[1] for word in rest if (found := LAYER.fullmatch(word))]
+    if layers:
+        names = [name for name in PARAMETERS if f"[{name!r}]" in rest]
+        return f"{'/'.join(layers)}.{names[0] if names else 'saved'}", where
+    what = re.sub(r"((?:\.\w+|\[[^\]]+\])+?)\1+", r"\1", "".join(rest))  # a chain of a thousand links, once
+    return re.sub(r"^[., ]+|(\[\d+\])+$", "", what), where
+
+
+def roots(step: Callable | None = None) -> Iterator[Root]:
+    """Where names begin: the outputs of a notebook, the globals and the closure of `step`, the reader's own names, the
+    last traceback."""
+    spaces = [function.__globals__ for function in _functions(step)] + [_user_names()]
+    for names in spaces:
+        for number, value in dict(names.get("Out") or {}).items():
+            yield f"Out[{number}]", value
+    for names in spaces:
+        yield from ((name, value) for name, value in list(names.items()) if not _not_given(name))
+    yield from _closures(_functions(step))
+    if step is not None:
+        yield type(getattr(step, "__self__", step)).__name__, getattr(step, "__self__", step)
+    for last in ("last_exc", "last_value", "last_traceback"):
+        yield "the last traceback", getattr(sys, last, None)
+    for names in spaces:
+        yield from ((name, names[name]) for name in ("_", "__", "___") if name in names)
+
+
+def wide_roots(step: Callable | None = None) -> Iterator[Root]:
+    """The same, and the globals of every module, and the locals of calls that are under way."""
+    yield from roots(step)
+    for module in list(sys.modules):
+        for name, value in list(getattr(sys.modules[module], "__dict__", {}).items()):
+            if not _not_given(name):
+                yield f"{module}.{name}", value
+    yield from locals_of(sys._current_frames().values())
+
+
+def locals_of(frames: Iterable[types.FrameType | None]) -> Iterator[Root]:
+    """The local names of calls that are under way and of those that called them, without those of this package's
+    memory tools."""
+    for frame in frames:
+        while frame is not None:
+            if frame.f_globals.get("__package__") != __package__ and frame.f_locals is not frame.f_globals:
+                yield from ((f"local {name} of {frame.f_code.co_name}()", x) for name, x in local_names(frame).items())
+            frame = frame.f_back
+
+
+def made_at(array: np.ndarray) -> str:
+    """ "file:line" where an array was made, "" where allocations were not traced then."""
+    traceback = tracemalloc.get_object_traceback(array)
+    return line_of(traceback[0]) if traceback else ""
+
+
+def line_of(frame: tracemalloc.Frame) -> str:
+    """ "file:line", for a cell of a notebook "cell 7:line"."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    number = getattr(getattr(shell, "compile", None), "_filename_map", {}).get(frame.filename)
+    return f"{os.path.basename(frame.filename) if number is None else f'cell {number}'}:{frame.lineno}"
+
+
+def _children(thing: Any) -> Iterable[Any]:
+    if isinstance(thing, np.ndarray):
+        return [thing.base] if thing.base is not None else _elements(thing) if thing.dtype.hasobject else ()
+    if isinstance(thing, types.FrameType) and thing.f_back is not None:
+        return [child for child in gc.get_referents(thing) if child is not thing.f_back]
+    return gc.get_referents(thing)
+
+
+def _elements(thing: Any) -> Any:
+    return thing.ravel().tolist() if isinstance(thing, np.ndarray) else thing
+
+
+def local_names(frame: types.FrameType) -> dict[str, Any]:
+    """A copy of a frame's local names. Before Python 3.13 a frame keeps the dict that it was asked for, and what is in
+    it would then outlive `del`: it is emptied."""
+    seen = frame.f_locals
+    copy = dict(seen)
+    if sys.version_info < (3, 13) and seen is not frame.f_globals and frame.f_code.co_flags & 1:  # a function's
+        seen.clear()
+    return copy
+
+
+def _named(names: dict[str, Any], value: Any) -> str:
+    return next((name for name, other in names.items() if other is value), "?")
+
+
+def _attribute(thing: Any, value: Any) -> str | None:
+    """The attribute of `thing` that is `value`; no property is called."""
+    try:
+        names = vars(thing)
+    except TypeError:
+        names = {}
+    if (name := next((name for name, other in names.items() if other is value), None)) is not None:
+        return name
+    for kind in type(thing).__mro__:
+        for name, slot in vars(kind).items():
+            if isinstance(slot, types.MemberDescriptorType) and getattr(thing, name, None) is value:
+                return name
+    return None
+
+
+def _of_function(function: types.FunctionType, part: Any, place: Any) -> str:
+    if part is function.__closure__:
+        return f", {function.__code__.co_freevars[place]} in the closure of {function.__name__}()"
+    if part is function.__dict__:
+        return f".{place}"
+    return f", a default of {function.__name__}()"
+
+
+def _functions(step: Any) -> list[types.FunctionType]:
+    """The Python functions that a callable is made of."""
+    if isinstance(step, partial):
+        return _functions(step.func)
+    for inner in (step, getattr(step, "__func__", None), vars(type(step)).get("__call__")):
+        if isinstance(inner, types.FunctionType):
+            return [inner]
+    return []
+
+
+def _closures(functions: list[types.FunctionType]) -> Iterator[Root]:
+    """The variables in the closures of functions, and of the functions that are in these."""
+    seen: set[int] = set()
+    for function in functions:  # grows on the way
+        if id(function) in seen:
+            continue
+        seen.add(id(function))
+        for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+            try:
+                yield name, cell.cell_contents
+                functions += _functions(cell.cell_contents)
+            except ValueError:  # still empty
+                pass
+        yield f"a default of {function.__name__}()", (function.__defaults__, function.__kwdefaults__)
+
+
+def _user_names() -> dict[str, Any]:
+    """The names of the notebook, or of the script that runs. IPython is asked where it is there already."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return vars(sys.modules["__main__"]) if shell is None else shell.user_ns
+
+
+def _not_given(name: str) -> bool:
+    """Names that no reader gave: of Python, and those under which IPython keeps inputs and outputs once more."""
+    return re.fullmatch(r"__\w+__|In|Out|_{1,3}|_[iod]h|_i{1,3}|_i?\d+", name) is not None
