@@ -5,3 +5,10 @@ the functions that use them.
 """
 
 __version__ = "0.1.0"
+
+
+def load_ipython_extension(shell: object) -> None:
+    """`%load_ext dlcourse`: the magics %peak and %%peak."""
+    from dlcourse.memory.magics import register
+
+    register(shell)

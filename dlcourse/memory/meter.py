@@ -34,8 +34,9 @@ class Reading:
 
     @property
     def exact(self) -> str:
-        """The line of the exact ruler, which is the same in every run of the same code."""
-        return f"requested   peak {binary(self.requested)}, at the end {binary(self.kept)}"
+        """The line of the exact ruler, the same in every run of code that works on arrays of a MiB or more. What code
+        leaves that runs for the first time, and other threads, are some hundred bytes: they are not shown."""
+        return f"requested   peak {_figure(self.requested)}, at the end {_figure(self.kept)}"
 
     def __str__(self) -> str:
         bound = ", a lower bound" if self.lower_bound else ""
@@ -50,15 +51,19 @@ def meter() -> Iterator[Reading]:
     reading is filled in all the same. Loops in Python run slower inside, since each allocation is traced.
     """
     reading = Reading()
-    gc.collect()  # what it frees is not to be taken for shrinking
+    gc.collect()
     malloc, blocks = _malloc(), sys.getallocatedblocks()
     try:
-        with resident_peak() as seen, traced_peak() as counted:
+        with resident_peak() as seen, traced_peak(collect=False) as counted:
             yield reading
     finally:
         reading.requested, reading.kept = counted.peak, counted.kept
         reading.resident, reading.ruler, reading.lower_bound = seen.peak, seen.ruler, seen.lower_bound
         reading.why = _why(counted, seen, malloc, _malloc(), sys.getallocatedblocks() - blocks)
+
+
+def _figure(size: int) -> str:
+    return binary(size) if abs(size) >= 1024 else "under 1 KiB"
 
 
 def _why(traced: Traced, grown: Grown, before: Any, after: Any, blocks: int) -> str:

@@ -51,15 +51,17 @@ _highest_resident = 0  # of this process, before VmHWM was last set back
 
 
 @contextmanager
-def traced_peak() -> Iterator[Traced]:
+def traced_peak(*, collect: bool = True) -> Iterator[Traced]:
     """`with traced_peak() as traced: …` measures the block by the exact ruler; afterwards read traced.peak, traced.kept.
 
     It counts what Python and NumPy allocate in all threads, untouched zeros in full; it misses memory maps, shared
     memory and BLAS's own buffers. Blocks may stand inside one another, if what sets the peak back inside them does it by
     `reset_traced_peak`. An array that was refused (MemoryError) counts in the peak: it was requested.
+    With `collect` garbage is collected first, so that what is freed in the block is the block's.
     """
     global _tracing
-    gc.collect()
+    if collect:
+        gc.collect()
     traced = Traced()
     with _lock:
         if not tracemalloc.is_tracing():
