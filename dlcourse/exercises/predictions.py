@@ -63,14 +63,13 @@ class Compared:
         return _ratio(self.measured, self.by_formula)
 
     def _lines(self) -> list[list[str]]:
-        rows = [("your prediction", self.prediction), (self.formula, self.by_formula), ("measured", self.measured)]
         lines = [["", self.quantity if self.quantity != "number" else "", "measured / this"]]
-        for name, value in rows:
+        for name, value in (("your prediction", self.prediction), (self.formula, self.by_formula)):
             if value is None:
                 lines.append([name, "none yet", ""])
             else:
-                lines.append([name, _written(self.quantity, value), f"{_ratio(self.measured, value):.3f}"])
-        return lines
+                lines.append([name, _written(self.quantity, value), f"{_ratio(self.measured, value):.2f}"])
+        return [*lines, ["measured", _written(self.quantity, self.measured), ""]]
 
     def __str__(self) -> str:
         lines = self._lines()

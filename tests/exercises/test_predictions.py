@@ -24,9 +24,9 @@ def test_a_prediction_stands_beside_formula_and_measurement(capsys):
     assert capsys.readouterr().out == "00.array: you predict 15.0 MiB.\n"
     table = compare("00.array", formula="2000 × 1000 × 8", by_formula=30 * 2**20, measured=30 * 2**20)
     lines = str(table).splitlines()
-    assert lines[1].split() == ["your", "prediction", "15.0", "MiB", "2.000"]
-    assert lines[2].split() == ["2000", "×", "1000", "×", "8", "30.0", "MiB", "1.000"]
-    assert lines[3].split() == ["measured", "30.0", "MiB", "1.000"]
+    assert lines[1].split() == ["your", "prediction", "15.0", "MiB", "2.00"]
+    assert lines[2].split() == ["2000", "×", "1000", "×", "8", "30.0", "MiB", "1.00"]
+    assert lines[3].split() == ["measured", "30.0", "MiB"]
     assert table.ratio == 1
     assert repr(table) == str(table)
 
@@ -81,10 +81,10 @@ def test_another_quantity_than_the_predicted_one_is_refused(capsys):
 def test_a_formula_is_escaped_in_html():
     shown = compare("q", formula="a < b & c", by_formula=2, measured=1)._repr_html_()
     assert "a &lt; b &amp; c" in shown
-    assert "0.500" in shown
+    assert "0.50" in shown
 
 
 def test_a_prediction_of_nothing_has_a_ratio_too(capsys):
     predict("q", bytes=0)
     assert "inf" in str(compare("q", formula="f", by_formula=1, measured=1))
-    assert "1.000" in str(compare("q", formula="f", by_formula=0, measured=0))
+    assert "1.00" in str(compare("q", formula="f", by_formula=0, measured=0))
