@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save_file
 
 from dlcourse import tree
 
@@ -39,11 +38,9 @@ def save(folder: str | Path, params: Any, slots: Any, history: dict[str, Any], s
     text = json.dumps({"numbers": numbers, "history": history, "settings": settings})
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        save_file(arrays, partial, metadata={"format": FORMAT, "state": text, "crc": _crc(text, arrays.get, arrays)})
-        with open(partial, "rb+") as file:
-            os.fsync(file.fileno())  # on the disk before it takes the name of the whole one
+        _write(partial, arrays, {"format": FORMAT, "state": text, "crc": _crc(text, arrays.get, arrays)})
         os.replace(partial, path)
-    except (OSError, SafetensorError) as error:
+    except OSError as error:
         _remove(partial)
         needed = tree.nbytes(arrays)
         kept = "; the checkpoint before it is unharmed" if path.exists() else ""
@@ -91,6 +88,27 @@ def load(
         *_, key = name.split("/")
         slots[key] = value
     return state["history"]
+
+
+def _write(path: Path, arrays: dict[str, np.ndarray], metadata: dict[str, str]) -> None:
+    """Write a safetensors file: the length of its header in 8 bytes, the header as JSON, the arrays one after another.
+
+    The library's own writer is not used: killed in the middle, it leaves a file under a random name each time.
+    """
+    header: dict[str, Any] = {"__metadata__": metadata}
+    end = 0
+    for name, array in arrays.items():
+        start, end = end, end + array.nbytes
+        header[name] = {"dtype": _DTYPES[array.dtype.name], "shape": array.shape, "data_offsets": (start, end)}
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)  # so that the arrays begin at a multiple of 8
+    with open(path, "wb") as file:
+        file.write(len(text).to_bytes(8, "little"))
+        file.write(text)
+        for array in arrays.values():
+            file.write(array.data)
+        file.flush()
+        os.fsync(file.fileno())  # on the disk before it takes the name of the whole one
 
 
 def _crc(text: str, array_of: Callable[[str], Any], names: Iterable[str]) -> str:
@@ -146,7 +164,11 @@ def _check_arrays(path: Path, stored: dict[str, Any], expected: dict[str, np.nda
             raise CheckpointError(f"{path} is of another network: {name} is {found} there, expected {wanted}")
 
 
-_DTYPES = {"float32": "F32", "float64": "F64"}
+_DTYPES = {
+    "float16": "F16", "float32": "F32", "float64": "F64", "bool": "BOOL",
+    "int8": "I8", "int16": "I16", "int32": "I32", "int64": "I64",
+    "uint8": "U8", "uint16": "U16", "uint32": "U32", "uint64": "U64",
+}  # fmt: skip
 
 
 def _kind(entry: Any) -> str:

@@ -20,6 +20,7 @@ from dlcourse import checkpoint as checkpoints
 from dlcourse import layers as L
 from dlcourse import losses, optim, schedules, train, tree
 from dlcourse.checkpoint import FILE, CheckpointError
+from dlcourse.memory import traced_peak
 from dlcourse.model import Sequential
 from dlcourse.train import fit
 
@@ -272,11 +273,21 @@ def test_no_pickle_is_written_or_read(tmp_path, monkeypatch):
 
 def test_arrays_in_another_memory_order_are_written_as_they_are_read(tmp_path):
     params = {"W": np.arange(6.0).reshape(2, 3).T, "scalar": np.array(3.0), "part": np.arange(10.0)[::3]}
+    params |= {"empty": np.zeros((0, 3)), "bytes": np.arange(7, dtype=np.uint8), "mask": np.array([True, False])}
     checkpoints.save(tmp_path, params, {"step": 4}, {"step_loss": []}, {})
     other, slots = tree.map(np.zeros_like, params), {"step": 0}
     checkpoints.load(tmp_path, other, slots, {})
     np.testing.assert_equal(other, params)
     assert slots == {"step": 4}
+
+
+def test_writing_one_copies_no_array(tmp_path):
+    params = {"W": np.ones((1000, 1000), np.float32)}
+    checkpoints.save(tmp_path, params, {}, {"step_loss": []}, {})
+    with traced_peak() as traced:
+        checkpoints.save(tmp_path, params, {}, {"step_loss": []}, {})
+    assert traced.peak < 200_000
+    assert np.array_equal(load_file(tmp_path / FILE)["params/W"], params["W"])
 
 
 # What is refused. Nothing is lost: parameters and file stay as they were.
@@ -403,13 +414,13 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path):
         run(tmp_path / "file" / "run")
 
 
-@pytest.mark.parametrize("where", ["save_file", "os.fsync", "os.replace"])
+@pytest.mark.parametrize("where", ["_write", "os.fsync", "os.replace"])
 def test_an_error_while_writing_leaves_the_checkpoint_before_and_no_partial_file(stopped, whole, monkeypatch, where):
     before = (stopped / FILE).read_bytes()
 
     def fail(*args, **kwargs):
-        if where == "save_file":
-            Path(args[1]).write_bytes(b"half")
+        if where == "_write":
+            Path(args[0]).write_bytes(b"half")
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
