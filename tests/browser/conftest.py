@@ -3,10 +3,10 @@
 DLCOURSE_SHOTS=folder keeps the screenshots. REQUIRE_BROWSER=1 makes a missing browser a failure.
 """
 
+import json
 import os
 import secrets
 import shutil
-import socket
 import subprocess
 import sys
 import time
@@ -62,20 +62,18 @@ def server(browser: BrowserContext, tmp_path_factory: pytest.TempPathFactory) ->
     folders += ["JUPYTERLAB_SETTINGS_DIR", "JUPYTERLAB_WORKSPACES_DIR"]
     env = {**os.environ, **{name: str(home / name.lower()) for name in folders}}
     env.pop("MPLBACKEND", None)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
     token = secrets.token_hex(16)
+    # Any port below those that the system gives to others; the server takes the next where it is not free.
+    port = 20_000 + secrets.randbelow(10_000)
     command = [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--ip=127.0.0.1", f"--port={port}"]
-    command += ["--ServerApp.port_retries=0", f"--IdentityProvider.token={token}"]
+    command += [f"--IdentityProvider.token={token}"]
     command += [f"--ServerApp.root_dir={copy.parent}", f"--LabApp.app_settings_dir={ROOT / 'scripts' / 'lab_settings'}"]
     command += ["--LabApp.news_url=None", "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate"]
     command += ["--LabApp.expose_app_in_browser=True", "--KernelManager.transport_encryption=auto"]
-    url = f"http://127.0.0.1:{port}"
     with (home / "lab.log").open("w") as log:
         process = subprocess.Popen(command, env=env, cwd=home, stdout=log, stderr=subprocess.STDOUT)
         try:
-            wait_for(f"{url}/api/status?token={token}", process, home / "lab.log")
+            url = wait_for(process, token, home / "jupyter_runtime_dir", home / "lab.log")
             yield Server(url, token, copy)
         finally:
             process.terminate()
@@ -94,14 +92,18 @@ def forget_outputs(path: Path) -> None:
     nbformat.write(notebook, path)
 
 
-def wait_for(url: str, process: subprocess.Popen, log: Path, seconds: float = 60) -> None:
+def wait_for(process: subprocess.Popen, token: str, runtime: Path, log: Path, seconds: float = 60) -> str:
+    """-> the address of the server, once it answers. It writes down its port itself."""
     end = time.monotonic() + seconds
     while time.monotonic() < end and process.poll() is None:
-        try:
-            urllib.request.urlopen(url, timeout=2).close()
-            return
-        except OSError:
-            time.sleep(0.1)
+        for written in runtime.glob("jpserver-*.json"):
+            try:
+                url = f"http://127.0.0.1:{json.loads(written.read_text(encoding='utf-8'))['port']}"
+                urllib.request.urlopen(f"{url}/api/status?token={token}", timeout=2).close()
+                return url
+            except (OSError, ValueError):
+                pass
+        time.sleep(0.1)
     pytest.fail(f"JupyterLab did not start:\n{log.read_text()[-3000:]}")
 
 
