@@ -1,10 +1,12 @@
 """The memory toolkit: predict the bytes of a training step (`bill`), and measure them (`ledger`)."""
 
+from dlcourse.memory.allocator import Allocator, allocator, trim
 from dlcourse.memory.bill import KINDS, Bill, Moment, Row, bill
 from dlcourse.memory.isolate import Isolated, IsolatedError, isolated
 from dlcourse.memory.leaks import Leak, Leaks, find_leak
 from dlcourse.memory.ledger import Ledger, ledger
 from dlcourse.memory.meter import Reading, meter
+from dlcourse.memory.monitor import Monitor
 from dlcourse.memory.rulers import (
     Resident,
     ResidentPeak,
@@ -13,10 +15,12 @@ from dlcourse.memory.rulers import (
     resident,
     traced_peak,
 )
+from dlcourse.memory.sample import Sample
 from dlcourse.memory.wall import wall
 
 __all__ = [
     "KINDS",
+    "Allocator",
     "Bill",
     "Isolated",
     "IsolatedError",
@@ -24,10 +28,13 @@ __all__ = [
     "Leaks",
     "Ledger",
     "Moment",
+    "Monitor",
     "Reading",
     "Resident",
     "ResidentPeak",
     "Row",
+    "Sample",
+    "allocator",
     "bill",
     "find_leak",
     "isolated",
@@ -37,5 +44,6 @@ __all__ = [
     "reset_traced_peak",
     "resident",
     "traced_peak",
+    "trim",
     "wall",
 ]

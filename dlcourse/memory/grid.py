@@ -2,6 +2,7 @@
 
 import html
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 Lines = Sequence[Sequence[str]]
 
@@ -32,3 +33,19 @@ def as_html(lines: Lines, notes: Sequence[str] = (), *, left: int = 1) -> str:
     body = "".join(one(line, "td") for line in lines[1:])
     below = "<br>".join(map(html.escape, notes))
     return f"<table><thead>{one(lines[0], 'th')}</thead><tbody>{body}</tbody></table><p>{below}</p>"
+
+
+@dataclass(frozen=True)
+class Table:
+    """Lines of cells with a head, and what stands below them."""
+
+    lines: Lines
+    notes: Sequence[str] = ()
+
+    def __str__(self) -> str:
+        return text(self.lines, self.notes)
+
+    def _repr_html_(self) -> str:
+        return as_html(self.lines, self.notes)
+
+    __repr__ = __str__
