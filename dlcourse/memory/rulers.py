@@ -56,7 +56,7 @@ def traced_peak(*, collect: bool = True) -> Iterator[Traced]:
 
     It counts what Python and NumPy allocate in all threads, untouched zeros in full; it misses memory maps, shared
     memory and BLAS's own buffers. Blocks may stand inside one another, if what sets the peak back inside them does it by
-    `reset_traced_peak`. An array that was refused (MemoryError) counts in the peak: it was requested.
+    `reset_traced_peak`. An array that was refused (MemoryError) counts in the peak with NumPy up to 2.4.
     With `collect` garbage is collected first, so that what is freed in the block is the block's.
     """
     global _tracing
@@ -86,7 +86,7 @@ def traced_peak(*, collect: bool = True) -> Iterator[Traced]:
 
 
 def _forget_refused() -> None:
-    """NumPy reports an allocation that failed too, at address 0, where it would count as kept until the next one."""
+    """NumPy up to 2.4 reports an allocation that failed as well, at address 0: it would count as kept."""
     ctypes.pythonapi.PyTraceMalloc_Untrack(ctypes.c_uint(np.lib.tracemalloc_domain), ctypes.c_size_t(0))
 
 

@@ -1,21 +1,22 @@
 """The wall: a block that may take so many bytes more and then gets a MemoryError, in a process that lives on."""
 
-import ctypes
 import mmap
 import os
 import sys
+import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 
 import numpy as np
-from threadpoolctl import threadpool_info
 
 from dlcourse.memory.rulers import proc_status
 from dlcourse.units import parse
+from dlcourse.workers import one_blas_thread
 
 MIB = 2**20
 RESERVE = 4 * MIB  # let go first where the wall is hit: the error itself needs some memory
-CALLERS = max(8, os.cpu_count() or 1)
+CALLERS = max(4, os.cpu_count() or 1)
 
 
 @contextmanager
@@ -53,20 +54,21 @@ def wall(budget: int | str) -> Iterator[None]:
 
 
 def warm_up_blas() -> None:
-    """Let BLAS start its threads, and have a buffer for each of `CALLERS` Python threads that may call it at once.
-    Takes milliseconds, and 32 MiB of address space a buffer, resident only as they are touched."""
-    a = np.ones((128, 128))
+    """Let BLAS start its threads, and take a buffer for each of `CALLERS` Python threads that may call it at once.
+    Takes some tens of milliseconds, and for OpenBLAS 32 MiB of address space a buffer, resident only as touched."""
+    a = np.ones((768, 768), np.float32)
     a @ a  # starts BLAS's own threads
-    # A caller gets the first buffer that nobody has, so only calls at the same time need several. Instead of hoping that
-    # products meet, take the buffers from OpenBLAS by the function that its products use, and give them back.
-    for library in threadpool_info():
-        if library["internal_api"] == "openblas":
-            openblas = ctypes.CDLL(library["filepath"])
-            with suppress(AttributeError):  # a build that does not show them
-                take, give_back = openblas.blas_memory_alloc, openblas.blas_memory_free
-                take.restype, give_back.argtypes = ctypes.c_void_p, [ctypes.c_void_p]
-                for buffer in [take(0) for _ in range(CALLERS)]:
-                    give_back(buffer)
+    # A caller gets the first buffer that nobody has. So all must be inside at once: each product takes several of the
+    # slices of time that the system gives to a thread, and nobody is done before the last has begun.
+    results = [np.empty_like(a) for _ in range(CALLERS)]
+    together = threading.Barrier(CALLERS)
+
+    def product(result: np.ndarray) -> None:
+        together.wait()
+        np.matmul(a, a, out=result)
+
+    with one_blas_thread(), ThreadPoolExecutor(CALLERS) as pool:
+        list(pool.map(product, results))
 
 
 def _fits(size: int) -> bool:
