@@ -11,7 +11,7 @@ from .split import Dataset, Split
 from .store import data_folder, new_npy, open_npy
 
 CLASS_NAMES = ("circle", "ring", "moon", "square", "triangle", "star", "cross", "heart", "arrow", "flower")
-VERSION = 1  # stands in the names of stored files: raise it when a picture changes
+VERSION = 2  # stands in the names of stored files: raise it when a picture changes
 SIDE = 32  # pixels of a picture's side
 BLOCK = 50  # pictures that are drawn at once, from a generator of their own: 1.5 MiB of working memory
 TABLE = 80  # cells of a side of the table of distances of a shape ...
@@ -100,25 +100,25 @@ def _draw(rng: np.random.Generator, labels: np.ndarray) -> np.ndarray:
     def anywhere() -> tuple[np.ndarray, np.ndarray]:
         return between(-16, 16), between(-16, 16)
 
-    radius = between(7.5, 12)
+    radius = between(8, 12)
     room = (SIDE / 2 - radius) * 1.1  # a tenth further than the edge: some are cut a little
     x, y = between(-1, 1) * room, between(-1, 1) * room
 
     picture = np.empty((n, 3, SIDE * SIDE), np.int16)
-    picture[:] = colour(0, 120)
+    picture[:] = colour(0, 90)
     for _ in range(2):
-        _paint(picture, _bar(*anywhere(), between(0, 2 * np.pi), between(0.5, 1.5)), colour(0, 175))
-    _paint(picture, _disc(*anywhere(), between(1.5, 4)), colour(0, 175))
-    _paint(picture, _shape(labels, x, y, between(-0.35, 0.35), radius), colour(110, 255))
+        _paint(picture, _bar(*anywhere(), between(0, 2 * np.pi), between(0.5, 1.5)), colour(0, 130))
+    _paint(picture, _disc(*anywhere(), between(1.5, 4)), colour(0, 130))
+    _paint(picture, _shape(labels, x, y, between(-0.35, 0.35), radius), colour(130, 255))
     # A bar across the shape, in two pictures of three: below -0.5 a half width covers nothing.
     across = _bar(x + between(-5, 5), y + between(-5, 5), between(0, 2 * np.pi), between(-1.5, 1.5))
-    _paint(picture, across, colour(0, 175))
+    _paint(picture, across, colour(0, 130))
 
     picture += _light(between(-50, 50), between(-50, 50))
     raw = rng.bit_generator.random_raw(picture.size // 8).astype("<u8", copy=False)  # eight bytes of noise in each
     noise = raw.view(np.uint8).reshape(picture.shape).astype(np.int16)
     noise -= 128
-    noise *= between(0, 75, 1, 1).astype(np.int16)
+    noise *= between(0, 60, 1, 1).astype(np.int16)
     noise >>= 8
     picture += noise
     np.clip(picture, 0, 255, out=picture)
