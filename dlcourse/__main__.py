@@ -1,7 +1,8 @@
-"""The command line: dlcourse lab, doctor, train."""
+"""The command line: dlcourse lab, doctor, train, admit."""
 
 import argparse
 import difflib
+import importlib
 import json
 import os
 import subprocess
@@ -121,6 +122,40 @@ def _data(options: argparse.Namespace) -> Any:
     return datasets.digits()
 
 
+def admit(options: argparse.Namespace) -> int:
+    """Say whether the memory of a training step fits a budget: ends with 0 where it does, 1 where it does not."""
+    from dlcourse import memory
+
+    try:
+        model, in_shape, optimizer = _described(options.network)
+        verdict = memory.admit(
+            model, in_shape, optimizer, budget=options.budget, batch_size=options.batch_size,
+            micro_batch=options.micro_batch, workers=options.workers, inference=options.inference,
+        )  # fmt: skip
+    except Exception as error:  # noqa: BLE001  the reader's function may raise anything; 1 would mean refused
+        text = " ".join(str(error).split())
+        print(f"dlcourse: error: {text or type(error).__name__}", file=sys.stderr)
+        return 2
+    print(json.dumps(verdict.to_dict()) if options.json else verdict)
+    return 0 if verdict.ok else 1
+
+
+def _described(text: str) -> tuple[Any, tuple[int, ...], Any]:
+    """(model, in_shape, optimizer): a network by its name, with Adam, or what a function of a module returns."""
+    from dlcourse import models, optim
+
+    if text in NETWORKS:
+        return models.NAMED[text](), (32, 32, 3) if text == "cifar_cnn" else (8, 8, 1), optim.Adam()
+    module, _, name = text.partition(":")
+    if not module or not name:
+        raise ValueError(f"expected MODULE:FUNCTION or one of {', '.join(NETWORKS)}, got {text!r}")
+    sys.path.insert(0, os.getcwd())
+    found = getattr(importlib.import_module(module), name)()
+    if not isinstance(found, tuple) or len(found) != 3:
+        raise TypeError(f"{text} must return (model, in_shape, optimizer), got {type(found).__name__}")
+    return found
+
+
 class _Parser(argparse.ArgumentParser):
     """argparse, with a suggestion where an option is misspelt."""
 
@@ -189,6 +224,17 @@ def _parser() -> argparse.ArgumentParser:
     one.add_argument("--checkpoint-every", type=_positive, metavar="STEPS", help="… each so many steps")
     one.add_argument("--resume", action="store_true", help="go on from the checkpoint, to the bit")
     one.add_argument("--json", action="store_true", help="one JSON object at the end, and nothing else")
+
+    one = command(admit)
+    one.add_argument(
+        "network", metavar="MODULE:FUNCTION", help="gives (model, in_shape, optimizer); or a network's name"
+    )
+    one.add_argument("--budget", required=True, metavar="SIZE", help="bytes of arrays, such as 200MiB")
+    one.add_argument("--batch-size", type=_positive, default=100, help="samples of a step (default: %(default)s)")
+    one.add_argument("--micro-batch", type=_positive, help="samples at a time (default: the whole batch)")
+    one.add_argument("--workers", type=_positive, default=1, help="threads (default: %(default)s)")
+    one.add_argument("--inference", action="store_true", help="a forward pass alone, that keeps nothing")
+    one.add_argument("--json", action="store_true", help="one JSON object, for machines")
     return parser
 
 

@@ -1,6 +1,8 @@
 """The memory toolkit: predict the bytes of a training step (`bill`), and measure them (`ledger`)."""
 
+from dlcourse.memory.admit import Admission, admit
 from dlcourse.memory.allocator import Allocator, allocator, trim
+from dlcourse.memory.assertion import assert_peak
 from dlcourse.memory.bill import KINDS, Bill, Moment, Row, bill
 from dlcourse.memory.isolate import Isolated, IsolatedError, isolated
 from dlcourse.memory.leaks import Leak, Leaks, find_leak
@@ -20,6 +22,7 @@ from dlcourse.memory.wall import wall
 
 __all__ = [
     "KINDS",
+    "Admission",
     "Allocator",
     "Bill",
     "Isolated",
@@ -34,7 +37,9 @@ __all__ = [
     "ResidentPeak",
     "Row",
     "Sample",
+    "admit",
     "allocator",
+    "assert_peak",
     "bill",
     "find_leak",
     "isolated",

@@ -1,5 +1,5 @@
-"""The bill: every byte of a training step, predicted from configuration and shapes. Nothing is run; parameters are made
-and let go, a layer at a time, to learn their shapes."""
+"""The bill: every byte of a training step, predicted from configuration and shapes. Nothing is run, and nothing of the
+size of a parameter is allocated."""
 
 import math
 from collections.abc import Iterator
@@ -10,6 +10,7 @@ import numpy as np
 
 from dlcourse import losses, tree
 from dlcourse.layers.base import Shape, array_bytes
+from dlcourse.memory.shapes import params_of
 from dlcourse.memory.table import table
 from dlcourse.model import Sequential
 from dlcourse.plan import Plan
@@ -122,8 +123,10 @@ def bill(
     dtype: Any = "float32",
     micro_batch: int | None = None,
     workers: int = 1,
+    inference: bool = False,
 ) -> Bill:
-    """Predict a training step of `model` on inputs of `in_shape` (without the batch axis).
+    """Predict a training step of `model` on inputs of `in_shape` (without the batch axis), or with `inference` a forward
+    pass that keeps nothing: no gradients, slots, saved arrays, no loss.
 
     Rows and saved bytes are those of one micro-batch on one worker. The peak is that of the whole step; with several
     workers it is an upper bound, since it lets all of them stand at their highest moment at once. Raises ValueError,
@@ -135,17 +138,18 @@ def bill(
     size = min(micro_batch or batch_size, batch_size)
     parts = math.ceil(batch_size / size)
     workers = min(workers, parts)
-    steps = list(_steps(model, in_shape, size, np.dtype(dtype)))
-    update = optimizer.plan(dtype) if optimizer is not None else None
+    steps = list(_steps(model, in_shape, size, np.dtype(dtype), train=not inference))
+    update = None if optimizer is None or inference else optimizer.plan(dtype)
     copies = update.slot_copies if update else 0
-    rows = tuple(step.row(copies) for step in steps)
+    rows = tuple(step.row(copies, train=not inference) for step in steps)
     data = array_bytes(in_shape, size, dtype)
     totals = {kind: sum(getattr(row, kind) for row in rows) for kind in (*KINDS, "buffers")}
     persistent = {"params": totals["params"] + totals["buffers"], "slots": totals["slots"]}
     # A finished micro-batch's gradients are the accumulator; another worker may be at its highest moment beside it.
     accumulator = totals["grads"] if parts > 1 else 0
     moments = []
-    for moment in _moments(steps, data, loss, model.out_shape(in_shape), size, np.dtype(dtype)):
+    last = None if inference else (loss, model.out_shape(in_shape))
+    for moment in _moments(steps, data, last, size, np.dtype(dtype)):
         together = {kind: getattr(moment, kind) * workers for kind in KINDS}
         if parts > workers or workers == 1:
             together["grads"] += accumulator
@@ -174,24 +178,24 @@ class _Step:
     buffers: int
     kept: dict[int, int]  # arrays that this layer keeps and no earlier one does: {number: bytes}
 
-    def row(self, slot_copies: int) -> Row:
+    def row(self, slot_copies: int, *, train: bool) -> Row:
         return Row(
             self.name,
             params=self.params,
-            grads=self.params,
+            grads=self.params if train else 0,
             saved=sum(self.kept.values()) + self.plan.own,
-            workspace=max(self.plan.forward_workspace, self.plan.backward_workspace),
+            workspace=max(self.plan.forward_workspace, self.plan.backward_workspace if train else 0),
             slots=slot_copies * self.params,
             buffers=self.buffers,
         )
 
 
-def _steps(model: Sequential, in_shape: Shape, batch: int, dtype: np.dtype) -> Iterator[_Step]:
+def _steps(model: Sequential, in_shape: Shape, batch: int, dtype: np.dtype, *, train: bool) -> Iterator[_Step]:
     """The layers in order, each array numbered when it is made: a view has the number of its base."""
     made = current = 0
     taken = {0}  # the input is data: no layer is charged for keeping it
     for name, layer, shape in model.flat(in_shape):
-        plan = layer.plan(shape, batch, dtype)
+        plan = layer.plan(shape, batch, dtype, train=train)
         x, x_bytes, y_bytes = (
             current,
             array_bytes(shape, batch, dtype),
@@ -211,15 +215,17 @@ def _steps(model: Sequential, in_shape: Shape, batch: int, dtype: np.dtype) -> I
 
 def _param_bytes(layer: Any, in_shape: Shape, dtype: np.dtype) -> tuple[int, int]:
     """Bytes of a layer's trainable parameters and of its buffers, whose shapes its `init` alone knows."""
-    params = layer.init(in_shape, np.random.default_rng(0), dtype)
-    return tree.nbytes(tree.trainable(params)), tree.nbytes(tree.buffers(params))
+    params = params_of(layer, in_shape, dtype)
+    trainable, buffers = tree.leaves(tree.trainable(params)), tree.buffers(params)
+    return sum(leaf.nbytes for leaf in trainable), sum(leaf.nbytes for leaf in buffers)
 
 
 def _moments(
-    steps: list[_Step], data: int, loss: Any, out_shape: Shape, batch: int, dtype: np.dtype
+    steps: list[_Step], data: int, last: tuple[Any, Shape] | None, batch: int, dtype: np.dtype
 ) -> Iterator[Moment]:
     """Follow one micro-batch, forward and back, as `train.batch_gradients` runs it, and say what is alive in each call.
-    What stands between two layers and is kept by neither counts as workspace."""
+    What stands between two layers and is kept by neither counts as workspace. `last` is the loss and the shape that it
+    is given; None ends after the forward pass."""
     sizes = {0: data} | {step.y: step.y_bytes for step in reversed(steps) if step.y != 0}
     kept: dict[int, int] = {}  # arrays in `saved`
     own = 0
@@ -242,6 +248,9 @@ def _moments(
         for saves, number in ((step.plan.saves_input, step.x), (step.plan.saves_output, step.y)):
             if saves:
                 kept[number] = sizes[number]
+    if last is None:
+        return
+    loss, out_shape = last
     logits = steps[-1].y if steps else 0
     dlogits = array_bytes(out_shape, batch, dtype)
     plan = losses.plan(loss, out_shape, batch, dtype)
@@ -254,13 +263,21 @@ def _moments(
         needs_dx = i > 0
         dx = 0 if not needs_dx or step.plan.dx_is_dy else step.x_bytes
         between = dlogits + (0 if dy_is_dlogits else dy) + dx
-        workspace = step.plan.backward_workspace if needs_dx or step.params else 0
+        workspace = step.plan.backward_workspace if needs_dx else _without_dx(step)
         yield moment(f"{step.name}, backward", set(), workspace + between, grads)
         own -= step.plan.own
         for number in _last_use(steps, i):
             kept.pop(number, None)
         if dx:
             dy, dy_is_dlogits = dx, False
+
+
+def _without_dx(step: _Step) -> int:
+    """What the first layer's backward holds: no dx is asked of it, so it does nothing where it has no parameters."""
+    if not step.params:
+        return 0
+    first = step.plan.first_backward_workspace
+    return step.plan.backward_workspace if first is None else first
 
 
 def _last_use(steps: list[_Step], i: int) -> set[int]:
