@@ -4,7 +4,7 @@ import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
-from .store import make_folder
+from .store import cannot_write, make_folder
 
 RETRIES = 2  # after the first attempt
 
@@ -26,7 +26,7 @@ def fetch(source: Source, folder: Path, by_hand: str) -> Path:
     """The file's path in `folder`, downloaded where it is missing or damaged, with a progress bar and two retries.
 
     `by_hand` says in an error what to do with a file that was downloaded another way.
-    Raises PermissionError for a folder that cannot be written, ConnectionError where the download fails or its bytes
+    Raises OSError (PermissionError) for a folder that cannot be written, ConnectionError where the download fails or its bytes
     are wrong; no damaged file stays behind.
     """
     import pooch
@@ -56,12 +56,14 @@ def fetch(source: Source, folder: Path, by_hand: str) -> Path:
         reason = str(error)
         if isinstance(error, ValueError) and received == source.size:
             reason = f"received {received:,} bytes as expected, but their sha256 is not {source.sha256}"
-        elif isinstance(error, requests.ConnectionError):
+        elif isinstance(error, requests.ConnectionError) and not isinstance(error, requests.exceptions.SSLError):
             reason = "no connection"
         raise ConnectionError(
             f"{source.url} could not be downloaded: {reason}. Download it by hand, on another machine if need be, "
             f"and {by_hand}, or put it into {folder} and try again. datasets.shapes() and datasets.digits() need no network"
         ) from error
+    except OSError as error:  # the disk is full
+        raise cannot_write(folder, error) from error
 
 
 def verify(path: Path, sources: tuple[Source, ...]) -> Source:

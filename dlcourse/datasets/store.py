@@ -37,7 +37,7 @@ def make_folder(folder: Path) -> None:
         trial.touch()
         trial.unlink()
     except OSError as error:
-        raise _cannot_write(folder, error) from error
+        raise cannot_write(folder, error) from error
 
 
 def open_npy(path: str | os.PathLike[str], shape: tuple[int, ...], dtype: DTypeLike) -> np.memmap | None:
@@ -82,7 +82,7 @@ def new_npy(
                     file.write(rows.data)
                     file.flush()
                 except OSError as error:
-                    raise _cannot_write(path.parent, error) from error
+                    raise cannot_write(path.parent, error) from error
                 written += len(rows)
 
             yield write
@@ -132,7 +132,8 @@ def load_or_convert(
     )
 
 
-def _cannot_write(folder: Path, error: OSError) -> OSError:
+def cannot_write(folder: Path, error: OSError) -> OSError:
+    """The error to raise where writing into a data folder failed: it says how to choose another one."""
     kind = PermissionError if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS) else OSError
     return kind(
         f"cannot write into the data folder {folder}: {error.strerror or error}. Choose another one with folder=... "

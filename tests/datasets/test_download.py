@@ -1,3 +1,5 @@
+import errno
+
 import official
 import pytest
 
@@ -53,6 +55,16 @@ def test_an_answer_of_the_right_length_and_wrong_bytes_is_refused(server, tmp_pa
 def test_a_page_that_is_not_there_gives_the_reason(server, tmp_path):
     with pytest.raises(ConnectionError, match="404"):
         ask(server, DATA, tmp_path)
+
+
+def test_a_full_disk_names_the_folder(server, tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("pooch.HTTPDownloader", lambda **_: full)
+    with pytest.raises(OSError, match=r"data folder .*: No space left on device\. Choose another"):
+        ask(server, DATA, tmp_path)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_verify_tells_sources_by_their_bytes_and_names_those_expected(tmp_path):
