@@ -45,9 +45,15 @@ class Sequential:
     def shapes(self, in_shape: Shape) -> list[Shape]:
         """The input's shape and then each layer's output's, without the batch axis. Raises ValueError, which names the
         layer, where one does not fit."""
+        return self._shapes(in_shape, "")
+
+    def _shapes(self, in_shape: Shape, prefix: str) -> list[Shape]:
         shapes = [tuple(in_shape)]
         for name, layer in self.named():
-            with _naming(name, layer):
+            if isinstance(layer, Sequential):
+                shapes.append(layer._shapes(shapes[-1], f"{prefix}{name}/")[-1])
+                continue
+            with _naming(prefix + name, layer):
                 shapes.append(layer.out_shape(shapes[-1]))
         return shapes
 
@@ -72,12 +78,13 @@ class Sequential:
             raise TypeError(f"expected a NumPy array, got {type(x).__name__}")
         if x.ndim == 0 or len(x) == 0:
             raise ValueError(f"expected a batch of at least one input, got an array of shape {x.shape}")
-        x, saved = _like_params(x, params), {}
-        for name, layer in self.named():
+        x = _like_params(x, params)
+        saved: Params = {}
+        for name, layer, own, place, key in self._walk(params, saved):
             with _naming(name, layer):
-                x, kept = layer.forward(params.get(name, {}), x, train=train, rng=rng)
+                x, kept = layer.forward(own, x, train=train, rng=rng)
             if train:
-                saved[name] = kept
+                place[key] = kept
         return x, saved if train else None
 
     def backward(
@@ -98,31 +105,34 @@ class Sequential:
         """
         if saved is None:
             raise ValueError("nothing was saved for backward; run forward with train=True")
-        own = _like_params(dy, params)
-        return self._backward(params, saved, own, need_dx and not release, dy_is_mine or own is not dy, release)
-
-    def _backward(
-        self, params: Params, saved: Any, dy: np.ndarray | None, need_dx: bool, dy_is_mine: bool, release: bool
-    ) -> tuple[np.ndarray | None, Params]:
         grads = {}
-        for i, (name, layer) in reversed(list(enumerate(self.named()))):
-            given = dy
-            assert given is not None
-            needed = need_dx or i > 0
-            if name not in saved:
+        given = _like_params(dy, params)
+        dy_is_mine = dy_is_mine or given is not dy
+        for i, (name, layer, own, place, key) in reversed(list(enumerate(self._walk(params, saved)))):
+            if key not in place:
                 raise ValueError(f"nothing is saved of {name}; a forward pass that was released has no second backward")
-            kept = saved.pop(name) if release else saved[name]
+            kept = place.pop(key) if release else place[key]
             with _naming(name, layer):
-                own = params.get(name, {})
-                if isinstance(layer, Sequential):
-                    dy, grad = layer._backward(own, kept, given, needed, dy_is_mine, release)
-                else:
-                    dy, grad = layer.backward(own, kept, given, need_dx=needed, dy_is_mine=dy_is_mine)
+                needed = i > 0 or (need_dx and not release)
+                dx, grad = layer.backward(own, kept, given, need_dx=needed, dy_is_mine=dy_is_mine)
             # What a layer returns belongs to this function, unless it is (a view of) what it was given.
-            dy_is_mine = dy_is_mine or (dy is not None and not np.may_share_memory(dy, given))
+            dy_is_mine = dy_is_mine or (dx is not None and not np.may_share_memory(dx, given))
+            given = dx
             if grad:
                 grads[name] = grad
-        return dy, dict(reversed(grads.items()))
+        if release:
+            saved.clear()
+        return given, tree.unflatten(dict(reversed(grads.items())))
+
+    def _walk(self, params: Params, saved: Any, prefix: str = "") -> Iterator[tuple[str, Layer, Params, Any, str]]:
+        """(name, layer, its parameters, the dict that holds what it saves, its key there) of each layer that is not
+        itself a Sequential. So one loop runs them all, and no caller holds an array that an inner layer is done with."""
+        for name, layer in self.named():
+            own = params.get(name, {})
+            if isinstance(layer, Sequential):
+                yield from layer._walk(own, saved.setdefault(name, {}), f"{prefix}{name}/")
+            else:
+                yield prefix + name, layer, own, saved, name
 
     def statistics(self, saved: Any) -> Any:
         """The part of `saved` that `update_buffers` needs; {} for a network without BatchNorm."""

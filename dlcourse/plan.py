@@ -13,6 +13,7 @@ class Plan:
     own: bytes of what is kept for backward besides these two (an index, a mask, statistics).
     forward_workspace: the most bytes alive at one moment of `forward` beyond input, parameters, output and `own`.
     backward_workspace: the most bytes alive at one moment of `backward` beyond what was saved, dy, dx and the gradients.
+    first_backward_workspace: the same in the first layer of a network, where no dx is made; None where it is the same.
     output_is_input: the output shares the input's memory (Flatten, Dropout outside training).
     dx_is_dy: backward writes dx over dy where dy is its own, so the two are one array.
     """
@@ -22,5 +23,6 @@ class Plan:
     own: int = 0
     forward_workspace: int = 0
     backward_workspace: int = 0
+    first_backward_workspace: int | None = None
     output_is_input: bool = False
     dx_is_dy: bool = False

@@ -252,8 +252,13 @@ def test_an_error_names_the_layer_in_init_bill_and_forward(in_shape, message):
 
 def test_an_error_inside_a_nested_sequential_names_the_way_to_it():
     model = Sequential([L.ReLU(), Sequential([L.Conv2D(2, 3)])])
-    with pytest.raises(ValueError, match=re.escape("Sequential 'sequential_1': Conv2D 'conv2d_1': kernel_size 3 is")):
+    with pytest.raises(ValueError, match="Conv2D 'sequential_1/conv2d_1': kernel_size 3 is larger"):
         model.init((2, 2, 1), rng=RNG(0))
+    params = model.init((4, 4, 1), rng=RNG(0))
+    with pytest.raises(
+        ValueError, match="Conv2D 'sequential_1/conv2d_1': W was made for 1 channels, got an input with 2"
+    ):
+        model.forward(params, np.ones((1, 4, 4, 2), np.float32))
 
 
 @pytest.mark.parametrize(
@@ -293,7 +298,7 @@ def test_backward_without_a_training_forward_or_after_a_release_says_so():
     with pytest.raises(ValueError, match="run forward with train=True"):
         NESTED.backward(params, NESTED.forward(params, x)[1], dy)
     NESTED.backward(params, saved, dy, release=True)
-    with pytest.raises(ValueError, match=r"nothing is saved of sequential_2; .* no second backward"):
+    with pytest.raises(ValueError, match=r"nothing is saved of sequential_2/affine_1; .* no second backward"):
         NESTED.backward(params, saved, dy)
 
 

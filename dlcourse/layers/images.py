@@ -92,7 +92,12 @@ class Conv2D:
         of_x = kernels.padded_windows((h, w), **window).nbytes(batch, c, itemsize)
         of_dy = kernels.spread_windows((h, w), (out_h, out_w), **window).nbytes(batch, filters, itemsize)
         dW = array_bytes((*self.kernel_size, c, filters), 1, dtype)
-        return Plan(saves_input=train, forward_workspace=of_x, backward_workspace=max(of_x + dW, of_dy))
+        return Plan(
+            saves_input=train,
+            forward_workspace=of_x,
+            backward_workspace=max(of_x + dW, of_dy),
+            first_backward_workspace=of_x + dW,
+        )
 
 
 @dataclass(frozen=True)

@@ -108,7 +108,7 @@ def ledger(
     """
     params = tree.copy(params)
     slots = optimizer.init(params) if optimizer is not None else {}
-    batch = Batch(x, labels, None, micro_batch, seed)
+    batch = Batch(x, labels, np.arange(len(x)), micro_batch, seed)  # gathered by rows and so copied, as in `fit`
 
     def step() -> None:
         _, grads, _ = batch_gradients(model, params, batch, loss, workers)
@@ -142,16 +142,12 @@ def _one_micro_batch(
             off.append(abs(traced_array_bytes() - before - tree.nbytes(found)))
 
         x, targets = batch.part(0, param_dtype(params))
-        if tree.owners(x).keys() & tree.owners(batch.x).keys():
-            x = x.copy()  # float data of the right dtype is not copied by a step; here it must be told apart
-        if tree.owners(targets).keys() & tree.owners(batch.labels).keys():
-            targets = targets.copy()
         with one_blas_thread():
             logits, saved = model.forward(params, x, train=True, rng=batch.rng(0))
             gc.collect()
             quiet_point([x, targets, logits, saved])
             data = tree.nbytes(x)
-            kept = _by_layer(saved, already=set(tree.owners(x)))
+            kept = _by_layer(model, saved, already=set(tree.owners(x)))
             _, dlogits = loss(logits, targets, total=len(batch))
             del logits
             grads = model.backward(params, saved, dlogits, dy_is_mine=True, release=True)[1]
@@ -180,15 +176,15 @@ def _one_micro_batch(
             tracemalloc.stop()
 
 
-def _by_layer(saved: Any, already: set[int], prefix: str = "") -> dict[str, int]:
+def _by_layer(model: Sequential, saved: Any, already: set[int], prefix: str = "") -> dict[str, int]:
     """Bytes that each layer keeps, an array that several keep counted for the first. Inner names are joined by "/"."""
     found: dict[str, int] = {}
-    for name, kept in saved.items():
-        if isinstance(kept, dict) and any(isinstance(inner, dict) for inner in kept.values()):
-            found |= _by_layer(kept, already, f"{prefix}{name}/")
+    for name, layer in model.named():
+        if isinstance(layer, Sequential):
+            found |= _by_layer(layer, saved[name], already, f"{prefix}{name}/")
             continue
-        own = {key: array for key, array in tree.owners(kept).items() if key not in already}
-        already |= own.keys()
+        own = {key: array for key, array in tree.owners(saved[name]).items() if key not in already}
+        already.update(own)
         found[prefix + name] = sum(array.nbytes for array in own.values())
     return found
 
