@@ -1,14 +1,12 @@
 """Measure a block by both rulers, and say what the difference between them is made of."""
 
-import ctypes
 import gc
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
-from typing import Any, ClassVar
 
+from dlcourse.memory.allocator import Allocator, allocator
 from dlcourse.memory.rulers import Grown, Traced, resident_peak, traced_peak
 from dlcourse.units import binary
 
@@ -52,21 +50,21 @@ def meter() -> Iterator[Reading]:
     """
     reading = Reading()
     gc.collect()
-    malloc, blocks = _malloc(), sys.getallocatedblocks()
+    malloc, blocks = allocator(), sys.getallocatedblocks()
     try:
         with resident_peak() as seen, traced_peak(collect=False) as counted:
             yield reading
     finally:
         reading.requested, reading.kept = counted.peak, counted.kept
         reading.resident, reading.ruler, reading.lower_bound = seen.peak, seen.ruler, seen.lower_bound
-        reading.why = _why(counted, seen, malloc, _malloc(), sys.getallocatedblocks() - blocks)
+        reading.why = _why(counted, seen, malloc, allocator(), sys.getallocatedblocks() - blocks)
 
 
 def _figure(size: int) -> str:
     return binary(size) if abs(size) >= 1024 else "under 1 KiB"
 
 
-def _why(traced: Traced, grown: Grown, before: Any, after: Any, blocks: int) -> str:
+def _why(traced: Traced, grown: Grown, before: Allocator | None, after: Allocator | None, blocks: int) -> str:
     """The parts of the difference that can be told, from what grew between the ends of the block."""
     if grown.lower_bound:
         return f"cannot be told: the process had more before, and {sys.platform} keeps one peak for its whole life"
@@ -76,10 +74,9 @@ def _why(traced: Traced, grown: Grown, before: Any, after: Any, blocks: int) -> 
     if grown.before.anonymous is not None and grown.after.anonymous is not None:
         anonymous = grown.after.anonymous - grown.before.anonymous
     others = 0  # resident, and neither from malloc nor one of Python's small objects
-    if before is not None:
-        malloc = after.arena + after.hblkhd - before.arena - before.hblkhd
-        others = anonymous - max(malloc, 0) - max(blocks, 0) * BLOCK
-    held = None if before is None else before.fordblks
+    if before is not None and after is not None:
+        others = anonymous - max(after.allocated - before.allocated, 0) - max(blocks, 0) * BLOCK
+    held = None if before is None else before.allocated - before.used
     return explain(traced.peak, grown.peak, mapped=mapped, others=others, notes=traced.notes, held=held)
 
 
@@ -115,27 +112,3 @@ def _less(missing: int, held: int | None, least: int) -> str:
     if missing - held < least:
         return f"{binary(missing)} found room in the {binary(held)} that the allocator held free, or were {lazy}"
     return f"{binary(missing - held)} or more were {lazy}; the allocator held {binary(held)} free, to be used again"
-
-
-class _Mallinfo(ctypes.Structure):
-    """glibc's struct mallinfo2 (malloc.h)."""
-
-    _fields_: ClassVar = [
-        *((name, ctypes.c_size_t) for name in ("arena", "ordblks", "smblks", "hblks", "hblkhd")),
-        *((name, ctypes.c_size_t) for name in ("usmblks", "fsmblks", "uordblks", "fordblks", "keepcost")),
-    ]
-
-
-@cache
-def _mallinfo() -> Any:
-    try:
-        function = ctypes.CDLL(None).mallinfo2
-    except (OSError, AttributeError, TypeError):  # another C library, or glibc before 2.33
-        return None
-    function.restype = _Mallinfo
-    return function
-
-
-def _malloc() -> Any:
-    """What glibc's allocator has: `arena` and `hblkhd` from the system, `fordblks` of it free. None elsewhere."""
-    return _mallinfo() and _mallinfo()()
