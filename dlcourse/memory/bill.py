@@ -280,14 +280,6 @@ def _without_dx(step: _Step) -> int:
     return step.plan.backward_workspace if first is None else first
 
 
-def _without_dx(step: _Step) -> int:
-    """What the first layer's backward holds: no dx is asked of it, so it does nothing where it has no parameters."""
-    if not step.params:
-        return 0
-    first = step.plan.first_backward_workspace
-    return step.plan.backward_workspace if first is None else first
-
-
 def _last_use(steps: list[_Step], i: int) -> set[int]:
     """The arrays that layer `i` keeps and no earlier layer does: freed when its backward is done."""
 
