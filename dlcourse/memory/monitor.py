@@ -5,17 +5,20 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
+from itertools import pairwise
 from typing import Any, Literal, Self, TextIO
 
 import numpy as np
 
 from dlcourse.memory.grid import Table
-from dlcourse.memory.sample import Sample, Source, look, owners
+from dlcourse.memory.sample import Processes, Sample, Source, owners
 from dlcourse.units import binary
 
 MOST = 4_000  # samples that are kept; then every other one is let go, and a peak stays where peaks are kept
 SYSTEM = ("RSS", "USS", "PSS", "allocated", "used")  # in the order of the table
-SHARE = 0.01  # of one core's time, at most, is spent on samples: where one costs more, the next comes later
+SHARE = (
+    0.005  # of one core's time, at most, is spent on samples, and as much on USS and PSS: what costs more comes later
+)
 
 
 class Monitor:
@@ -28,7 +31,7 @@ class Monitor:
     trees: {kind: a tree of arrays, or a function that gives one}; an array that several have counts for the first.
     show: "text" writes a line that is renewed in place in a terminal or notebook (elsewhere the last one, at the end).
     name: a monitor that starts ends the running one of the same name, so a cell can be run again.
-    on_sample: called with the monitor after each sample, in its thread.
+    on_sample, on_end: called with the monitor after each sample, in its thread, and when it has ended.
 
     Ends with the `with` block, also by an error, and with the process. What it cannot see stands in `cannot_see`.
     """
@@ -41,6 +44,7 @@ class Monitor:
         show: Literal["text"] | None = None,
         name: str = "monitor",
         on_sample: Callable[["Monitor"], Any] | None = None,
+        on_end: Callable[["Monitor"], Any] | None = None,
         file: TextIO | None = None,
     ) -> None:
         if not interval > 0:
@@ -48,7 +52,7 @@ class Monitor:
         if show not in (None, "text"):
             raise ValueError(f'show must be "text" or None, got {show!r}')
         self.interval, self.trees, self.show, self.name = interval, dict(trees or {}), show, name
-        self.on_sample, self._file = on_sample, file
+        self.on_sample, self.on_end, self._file = on_sample, on_end, file
         self.samples: list[Sample] = []
         self.peaks: dict[str, int] = {}  # by kind, and "RSS", "USS", "PSS", "allocated", "used": sampled, lower bounds
         self.problem = ""  # the last error of a function in `trees` or of `on_sample`
@@ -63,12 +67,17 @@ class Monitor:
         return self._thread is not None
 
     @property
+    def apart(self) -> float:
+        """The longest time between two samples so far, in seconds: at least the interval."""
+        times = [sample.seconds for sample in self.samples]
+        return max([self.interval, *(after - before for before, after in pairwise(times))])
+
+    @property
     def cannot_see(self) -> str:
         """What the figures leave out, in words."""
-        apart = max((b.seconds - a.seconds for a, b in zip(self.samples, self.samples[1:], strict=False)), default=0.0)
         return (
-            f"sampled each {max(self.interval, apart):.2g} s: what lives shorter can be missed, so each peak is a lower "
-            "bound; a kind is its registered arrays and nothing else; pages never written are not in RSS, USS, PSS"
+            f"sampled each {self.apart:.2g} s or less: what lives shorter can be missed, so each peak is a lower bound; "
+            "a kind is its registered arrays and nothing else; pages never written are not in RSS, USS, PSS"
         )
 
     def start(self) -> Self:
@@ -80,7 +89,8 @@ class Monitor:
             older.stop()
         self.samples, self.peaks, self.problem, self.cost, self._width = [], {}, "", 0.0, 0
         self._end = threading.Event()
-        self._began = time.perf_counter()
+        self._began = self._next_whole = time.perf_counter()
+        self._processes = Processes()
         self._look()
         self._thread = threading.Thread(target=self._run, args=(self._end,), name=f"{self.name} of memory", daemon=True)
         self._thread.start()
@@ -94,12 +104,14 @@ class Monitor:
         self._end.set()
         if thread is not threading.current_thread():
             thread.join(5)
-        self._look()
+        self._look(whole=True)
         self._of_fit = {}
         self._write(last=True)
         with _lock:
             if _running.get(self.name) is self:
                 del _running[self.name]
+        if self.on_end is not None:
+            self.on_end(self)
 
     def __enter__(self) -> Self:
         return self.start()
@@ -141,7 +153,7 @@ class Monitor:
         wait = self.interval
         while not end.wait(wait):
             before = time.thread_time()
-            self._look()
+            apart = self._look()
             self._write()
             if self.on_sample is not None:
                 try:
@@ -150,10 +162,16 @@ class Monitor:
                     self.problem = f"on_sample: {type(error).__name__}: {error}"
             cost = time.thread_time() - before
             self.cost += cost
-            wait = max(self.interval, cost / SHARE)
+            wait = max(self.interval, (cost - apart) / SHARE)
 
-    def _look(self) -> None:
-        sample = look(self._kinds(), time.perf_counter() - self._began)
+    def _look(self, *, whole: bool = False) -> float:
+        """Take a sample -> the processor time of what was asked besides each sample's own figures."""
+        now, before = time.perf_counter(), time.thread_time()
+        whole = whole or now >= self._next_whole
+        sample = self._processes.look(self._kinds(), now - self._began, whole=whole)
+        cost = time.thread_time() - before if whole else 0.0
+        if whole:
+            self._next_whole = now + cost / SHARE
         if len(self.samples) >= MOST:
             self.samples = self.samples[::2]
         self.samples.append(sample)
@@ -161,6 +179,7 @@ class Monitor:
         for name, size in sizes.items():
             if size is not None:
                 self.peaks[name] = max(size, self.peaks.get(name, 0))
+        return cost
 
     def _kinds(self) -> dict[str, int]:
         found: dict[str, int] = {}

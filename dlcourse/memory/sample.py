@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import psutil
@@ -14,7 +15,7 @@ Source = tree.Tree | Callable[[], tree.Tree]
 
 @dataclass(frozen=True)
 class Sample:
-    """One look: bytes, None where the system does not tell.
+    """One look: bytes, None where the system does not tell; USS and PSS also where they were not asked for.
 
     seconds: since the monitor began. kinds: bytes of each registered tree. rss, uss, pss: of this process and its
     children; pages that they share count in each one's rss, once in pss, not in uss. allocated, used: what this
@@ -36,12 +37,35 @@ class Sample:
         return self.used / self.allocated if self.used is not None and self.allocated else None
 
 
-def look(kinds: dict[str, int], seconds: float) -> Sample:
-    """A sample now, with what is known already."""
-    rss, uss, pss, processes = _processes()
-    heap = allocator()
-    allocated, used = (None, None) if heap is None else (heap.allocated, heap.used)
-    return Sample(seconds, kinds, rss, uss, pss, allocated, used, processes)
+class Processes:
+    """This process and its children, as they were when `find` was called last."""
+
+    def __init__(self) -> None:
+        self.find()
+
+    def find(self) -> None:
+        this = psutil.Process()
+        self.all = [this, *this.children(recursive=True)]
+
+    def look(self, kinds: dict[str, int], seconds: float, *, whole: bool) -> Sample:
+        """A sample now, with what is known already. `whole` finds the children anew and asks for USS and PSS, for which
+        the system looks at every page: milliseconds, and more for a large process."""
+        if whole:
+            self.find()
+        rss = count = 0
+        apart: dict[str, int | None] = {"uss": 0 if whole else None, "pss": 0 if whole else None}
+        for process in self.all:
+            try:
+                info = _info(process, whole)
+            except psutil.Error:  # it ended meanwhile
+                continue
+            rss, count = rss + info.rss, count + 1
+            for name, so_far in apart.items():
+                size = getattr(info, name, None)
+                apart[name] = None if so_far is None or size is None else so_far + size
+        heap = allocator()
+        allocated, used = (None, None) if heap is None else (heap.allocated, heap.used)
+        return Sample(seconds, kinds, rss, apart["uss"], apart["pss"], allocated, used, count)
 
 
 def owners(source: Source) -> dict[int, np.ndarray]:
@@ -57,21 +81,8 @@ def owners(source: Source) -> dict[int, np.ndarray]:
     raise AssertionError
 
 
-def _processes() -> tuple[int, int | None, int | None, int]:
-    """RSS, USS, PSS of this process and its children, and how many they are. A child that ends meanwhile is left out."""
-    this = psutil.Process()
-    rss = count = 0
-    unique: dict[str, int | None] = {"uss": 0, "pss": 0}
-    for process in [this, *this.children(recursive=True)]:
-        try:
-            try:
-                info = process.memory_full_info()
-            except psutil.AccessDenied:
-                info = process.memory_info()
-        except psutil.Error:
-            continue
-        rss, count = rss + info.rss, count + 1
-        for name, so_far in unique.items():
-            size = getattr(info, name, None)
-            unique[name] = None if so_far is None or size is None else so_far + size
-    return rss, unique["uss"], unique["pss"], count
+def _info(process: psutil.Process, whole: bool) -> Any:
+    try:
+        return process.memory_full_info() if whole else process.memory_info()
+    except psutil.AccessDenied:
+        return process.memory_info()

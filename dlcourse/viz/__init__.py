@@ -2,17 +2,20 @@
 
 from dlcourse.viz.bill import bill, timeline
 from dlcourse.viz.course import course_map
+from dlcourse.viz.monitor import LiveMonitor, monitor
 from dlcourse.viz.style import COLOURS, picture, use
 from dlcourse.viz.training import Dashboard, confusion, curves, filters, pictures
 
 __all__ = [
     "COLOURS",
     "Dashboard",
+    "LiveMonitor",
     "bill",
     "confusion",
     "course_map",
     "curves",
     "filters",
+    "monitor",
     "picture",
     "pictures",
     "timeline",

@@ -57,7 +57,7 @@ def test_children_are_seen():
         child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
         try:
             child.stdout.readline()
-            monitor._look()
+            monitor._look(whole=True)
         finally:
             child.kill()
             child.wait()
