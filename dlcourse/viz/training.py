@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 
 from dlcourse import tree
-from dlcourse.memory import Bill, reset_traced_peak, resident, traced_peak
+from dlcourse.memory import Bill, reset_traced_peak, resident
 from dlcourse.train import History, Step
 from dlcourse.units import binary
 from dlcourse.viz.bill import ORDER
@@ -132,7 +132,7 @@ class Dashboard:
             history = fit(..., callbacks=[live])
 
     Left the loss; right the bytes: params and slots of the live trees, the other kinds from the bill's highest moment,
-    the peak of each step but the first by the exact ruler, and by how much the resident size of the process has grown. At the end one
+    the peak of some steps by the exact ruler, and by how much the resident size of the process has grown. At the end one
     picture that stands by itself takes the place of the widgets, which are closed. Outside a notebook nothing is shown.
 
     Stop, and an interrupt (■ in the toolbar, Ctrl-C), end the training after the present step. `fit` runs in the cell
@@ -141,24 +141,26 @@ class Dashboard:
     JupyterLab (4.4 on) and ipykernel (7 on) hand the messages of widgets to another thread. Where they do not, the click
     waits for the end of the cell, and the interrupt is the way.
 
-    Draws at most each `every` seconds, and so seldom that it takes less than a tenth of the time. Traces allocations
-    while it is open (tracemalloc); those of its own drawing are left out of the peaks.
+    At most once in `every` seconds it draws, and traces the allocations of one step (tracemalloc): a step is half as
+    slow again while it is traced, and a picture takes as long as some steps. Drawing is held under a tenth of the time.
     """
 
-    def __init__(self, bill: Bill | None = None, *, every: float = 0.5) -> None:
+    def __init__(self, bill: Bill | None = None, *, every: float = 1.0) -> None:
         self.bill, self.every = bill, every
         self._stop, self._open = threading.Event(), False
         self._begin()
 
     def _begin(self) -> None:
-        self.traced: list[int] = []  # the peak of each step from the second on, params and slots included
+        self.traced: dict[int, int] = {}  # {step: its peak}, params and slots included; never the first step
         self.resident: list[int] = []  # the resident size after each step
         self._step: Step | None = None
         self._persistent: dict[str, int] = {}
         self._shown: Any = None
         self._interrupt: Any = None
         self._told = self._drawn = time.perf_counter()
-        self._cost = 0.0
+        self._cost, self._next_trace = 0.0, 0.0
+        self._before: int | None = None  # traced bytes before a step that is traced
+        self._tracing = False  # whether tracing was started here
         self._stop.clear()
 
     def __enter__(self) -> Self:
@@ -166,16 +168,13 @@ class Dashboard:
         if threading.current_thread() is threading.main_thread():
             self._interrupt = signal.signal(signal.SIGINT, lambda *_: self.stop())
         self._show_widgets()
-        self._tracing = traced_peak()
-        self._tracing.__enter__()
         self._resident = resident().total
-        self._from_here()
         self._open = True
         return self
 
     def __exit__(self, *_: object) -> None:
         self._open = False
-        self._tracing.__exit__(None, None, None)
+        self._end_trace()
         if self._interrupt is not None:
             signal.signal(signal.SIGINT, self._interrupt)
         if self._shown is not None:
@@ -193,10 +192,18 @@ class Dashboard:
             raise RuntimeError(
                 "a Dashboard works in a with block: with Dashboard(bill) as live: fit(…, callbacks=[live])"
             )
-        self._measure(step)
+        slots = {name: slot for name, slot in step.slots.items() if not isinstance(slot, int)}
+        self._persistent = {"params": tree.nbytes(step.params), "slots": tree.nbytes(slots)}
+        if self._before is not None:
+            peak = tracemalloc.get_traced_memory()[1] - self._before
+            self.traced[step.step] = peak + sum(self._persistent.values())
+            self._end_trace()
+        self.resident.append(resident().total)
+        self._step = replace(step, params={}, slots={})  # without its arrays, which would live on with this object
         if self._shown is not None:
             self._refresh(step)
-        self._from_here()
+        if time.perf_counter() >= self._next_trace:
+            self._begin_trace()
         return self._stop.is_set()
 
     def stop(self) -> None:
@@ -209,19 +216,19 @@ class Dashboard:
             raise ValueError("there is nothing to draw yet: give this object to fit(…, callbacks=[…])")
         return _dashboard(self._step, self._kinds(), self.traced, self.resident, self._resident)
 
-    def _measure(self, step: Step) -> None:
-        peak = tracemalloc.get_traced_memory()[1] - self._before
-        first = self._step is None  # all that was made before it ended, slots and perhaps params, is in its peak
-        self._step = replace(step, params={}, slots={})  # without its arrays, which would live on with this object
-        slots = {name: slot for name, slot in step.slots.items() if not isinstance(slot, int)}
-        self._persistent = {"params": tree.nbytes(step.params), "slots": tree.nbytes(slots)}
-        if not first:
-            self.traced.append(peak + sum(self._persistent.values()))
-        self.resident.append(resident().total)
-
-    def _from_here(self) -> None:
+    def _begin_trace(self) -> None:
+        self._next_trace = time.perf_counter() + self.every
+        if not tracemalloc.is_tracing():
+            tracemalloc.start()
+            self._tracing = True
         reset_traced_peak()
         self._before = tracemalloc.get_traced_memory()[0]
+
+    def _end_trace(self) -> None:
+        self._before = None
+        if self._tracing:
+            tracemalloc.stop()
+            self._tracing = False
 
     def _kinds(self) -> dict[str, int]:
         if self.bill is None:
@@ -266,7 +273,7 @@ WIDTH, HEIGHT = 10.0, 3.9
 
 
 @styled
-def _dashboard(step: Step, kinds: dict[str, int], traced: list[int], sizes: list[int], before: int) -> Picture:
+def _dashboard(step: Step, kinds: dict[str, int], traced: dict[int, int], sizes: list[int], before: int) -> Picture:
     figure, (loss, memory) = picture(1, 2, width=WIDTH, height=HEIGHT)
     history = step.history
     _loss(loss, history)
@@ -275,17 +282,17 @@ def _dashboard(step: Step, kinds: dict[str, int], traced: list[int], sizes: list
     title(loss, f"Loss {step.loss:.2f}", f"epoch {step.epoch}{stopped}")
 
     grown = [max(0, size - before) for size in sizes]
-    highest = max(traced, default=0)
+    highest = max(traced.values(), default=0)
     size, name = unit(max(highest, sum(kinds.values())))
     bottom = 0.0
     for kind, amount in kinds.items():
         top = bottom + amount / size
         memory.axhspan(bottom, top, color=COLOURS[kind], label=f"{kind} {binary(amount)}")
         bottom = top
-    lines = ((traced, INK, "-", "traced peak of each step"), (grown, QUIET, ":", "growth of the process"))
-    for values, colour, style, label in lines:
-        numbers = range(step.step - len(values) + 1, step.step + 1)
-        memory.plot(numbers, [x / size for x in values], color=colour, linestyle=style, label=label)
+    peaks = [peak / size for peak in traced.values()]
+    memory.plot(list(traced), peaks, "o-", color=INK, markersize=3, linewidth=1, label="peak of a step, traced")
+    numbers = range(step.step - len(grown) + 1, step.step + 1)
+    memory.plot(numbers, [x / size for x in grown], color=QUIET, linestyle=":", label="growth of the process")
     memory.set(xlim=(0, step.steps), xlabel="step", ylabel=name)
     memory.set_ylim(0, 1.1 * max(bottom, highest / size, max(grown) / size))
     memory.grid(False)

@@ -148,21 +148,28 @@ def test_pictures_of_training_are_not_known_to_pyplot_and_have_words_beside_them
 
 def test_dashboard_measures_the_peak_that_the_bill_predicts():
     bill = memory.bill(MODEL, SHAPE, batch_size=20, optimizer=optim.Adam())
-    train(epochs=1)
-    with Dashboard(bill) as live:
+    with Dashboard(bill, every=0) as live:
         train(live)
-    assert len(live.traced) == len(live.resident) - 1 == 5
-    for peak in live.traced:
+    assert list(live.traced) == [2, 3, 4, 5, 6]
+    for peak in live.traced.values():
         assert abs(peak - bill.peak) < max(64 * 1024, 0.02 * bill.peak)
 
 
 def test_dashboard_measures_the_same_in_a_repeated_run():
     runs = []
     for _ in range(3):
-        with Dashboard() as live:
+        with Dashboard(every=0) as live:
             train(live)
         runs.append(live.traced)
-    assert max(abs(a - b) for a, b in zip(*runs[1:], strict=True)) < 4096
+    assert max(abs(runs[1][step] - runs[2][step]) for step in range(2, 7)) < 4096
+
+
+def test_dashboard_traces_one_step_in_a_while_and_no_other():
+    seen = []
+    with Dashboard(every=60) as live:
+        train(live, lambda step: seen.append(tracemalloc.is_tracing()))
+    assert seen == [True, False, False, False, False, False]
+    assert list(live.traced) == [2]
 
 
 def test_dashboard_does_not_change_what_is_learned():
@@ -216,7 +223,7 @@ def test_dashboard_leaves_the_peak_of_a_block_around_it_as_it_is():
         if step.step == 2:
             bytearray(32 * 2**20)
 
-    with memory.traced_peak() as traced, Dashboard() as live:
+    with memory.traced_peak() as traced, Dashboard(every=0) as live:
         train(large, live)
     assert 32 * 2**20 < traced.peak < 40 * 2**20
 
