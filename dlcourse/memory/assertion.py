@@ -2,11 +2,11 @@
 
 import contextlib
 import sys
-import tracemalloc
 import types
 from collections.abc import Iterator
 
-from dlcourse.memory.holders import Walk, local_names, made_at, roots
+from dlcourse.memory.holders import Walk, made_at, traced_lines
+from dlcourse.memory.roots import local_names, roots
 from dlcourse.memory.rulers import Traced, traced_array_bytes, traced_peak
 from dlcourse.units import binary, parse
 
@@ -23,18 +23,12 @@ def assert_peak(budget: int | str) -> Iterator[Traced]:
     block, the largest first; an error in the block comes out as it is; ValueError for a budget that is no size.
     """
     limit = parse(budget)
-    mine = not tracemalloc.is_tracing()
-    if mine:
-        tracemalloc.start()  # traced_peak would end it with the block, and with it the lines where arrays were made
-    try:
+    with traced_lines():
         with traced_peak() as traced:
             yield traced
         if traced.peak > limit:
             sizes = f"{binary(traced.peak)} ({traced.peak:,} bytes), {binary(traced.peak - limit)} over {binary(limit)}"
             raise AssertionError(f"the peak is {sizes}\n{_alive(traced, _caller())}")
-    finally:
-        if mine:
-            tracemalloc.stop()
 
 
 def _alive(traced: Traced, frame: types.FrameType | None) -> str:

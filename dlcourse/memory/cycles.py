@@ -36,7 +36,7 @@ class Garbage:
                 self._up[child].append(key)
 
     def words(self, walk: Walk, path: list[Any]) -> str:
-        """ "Trainer.columns, in a reference cycle through Trainer.callbacks": for a path of `walk` from one of these
+        """Such as "Trainer.columns, in a reference cycle through Trainer.callbacks": for a path of `walk` from one of these
         things to an array. Goes up from what holds the array, until something leads back to itself."""
         cycle = next((trip for start in _reached(id(path[0]), self._up) if (trip := self._round_trip(start))), [])
         things = [self._by_id[key] for key in cycle]
@@ -63,7 +63,7 @@ class Garbage:
         return []
 
     def _attributes(self, walk: Walk, path: list[Any]) -> list[str]:
-        """ "Type.attribute" for each object on a path; those that hold containers first, since there a thing was added."""
+        """As "Type.attribute", for each object on a path; those that hold containers first, since there a thing was added."""
         found = []
         for i, (thing, child) in enumerate(pairwise(path)):
             if isinstance(thing, PLAIN):

@@ -5,6 +5,7 @@ them. But everything can be asked what it refers to. So the walk starts at names
 thing is known by the shortest way that leads to it.
 """
 
+import contextlib
 import gc
 import os
 import re
@@ -12,18 +13,19 @@ import sys
 import tracemalloc
 import types
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from functools import partial
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 
+from dlcourse.memory.roots import LAST, Root, default_name, local_names, shell
+
 ATOMS = {str, bytes, int, float, complex, bool, type(None), types.CodeType, types.BuiltinFunctionType, types.ModuleType}
 CONTAINERS = (dict, list, tuple, set, frozenset, deque)
 LAYER = re.compile(r"\['([a-z]\w*_\d+)'\]")
+NUMPY = os.path.dirname(np.__file__)
+FRAMES = 2  # each more makes every allocation slower
 PARAMETERS = ("W", "b", "gamma", "beta", "buffers")
-
-Root = tuple[str, Any]
 
 
 class Walk:
@@ -107,65 +109,47 @@ class Walk:
         return self._places[id(parent)].get(id(child), "?")
 
 
-def what_and_where(words: list[str], split: int) -> tuple[str, str]:
-    """("conv2d_1.saved", "history[3]") from the words of a path and the number of those that say where."""
+def holder(words: list[str], split: int) -> tuple[str, str]:
+    """("conv2d_1.saved", "conv2d_1.saved via history[3]") from the words of a path: what is held, and with it where, for
+    which the first `split` words stand."""
     where, rest = "".join(words[:split]), words[split:]
     layers = [found[1] for word in rest if (found := LAYER.fullmatch(word))]
     if layers:
         names = [name for name in PARAMETERS if f"[{name!r}]" in rest]
-        return f"{'/'.join(layers)}.{names[0] if names else 'saved'}", where
+        what = f"{'/'.join(layers)}.{names[0] if names else 'saved'}"
+        return what, f"{what} via {where}"
     what = re.sub(r"((?:\.\w+|\[[^\]]+\])+?)\1+", r"\1", "".join(rest))  # a chain of a thousand links, once
-    return re.sub(r"^[., ]+|(\[\d+\])+$", "", what), where
+    what = re.sub(r"^[., ]+|(\[\d+\])+$", "", what)
+    before, error, local = what.rpartition("its traceback, ")
+    if error and where != LAST:
+        return local, f"{local} in the traceback of {before}{where}"
+    return local, f"{local} via {where}" if local else where
 
 
-def roots(step: Callable | None = None) -> Iterator[Root]:
-    """Where names begin: the outputs of a notebook, the globals and the closure of `step`, the reader's own names, the
-    last traceback."""
-    spaces = [function.__globals__ for function in _functions(step)] + [_user_names()]
-    for names in spaces:
-        for number, value in dict(names.get("Out") or {}).items():
-            yield f"Out[{number}]", value
-    for names in spaces:
-        yield from ((name, value) for name, value in list(names.items()) if not _not_given(name))
-    yield from _closures(_functions(step))
-    if step is not None:
-        yield type(getattr(step, "__self__", step)).__name__, getattr(step, "__self__", step)
-    for last in ("last_exc", "last_value", "last_traceback"):
-        yield "the last traceback", getattr(sys, last, None)
-    for names in spaces:
-        yield from ((name, names[name]) for name in ("_", "__", "___") if name in names)
-
-
-def wide_roots(step: Callable | None = None) -> Iterator[Root]:
-    """The same, and the globals of every module, and the locals of calls that are under way."""
-    yield from roots(step)
-    for module in list(sys.modules):
-        for name, value in list(getattr(sys.modules[module], "__dict__", {}).items()):
-            if not _not_given(name):
-                yield f"{module}.{name}", value
-    yield from locals_of(sys._current_frames().values())
-
-
-def locals_of(frames: Iterable[types.FrameType | None]) -> Iterator[Root]:
-    """The local names of calls that are under way and of those that called them, without those of this package's
-    memory tools."""
-    for frame in frames:
-        while frame is not None:
-            if frame.f_globals.get("__package__") != __package__ and frame.f_locals is not frame.f_globals:
-                yield from ((f"local {name} of {frame.f_code.co_name}()", x) for name, x in local_names(frame).items())
-            frame = frame.f_back
+@contextlib.contextmanager
+def traced_lines() -> Iterator[None]:
+    """Trace allocations meanwhile, with the calls that led to each: NumPy's own lines are no answer to where an array
+    was made. What traces already goes on as it is."""
+    mine = not tracemalloc.is_tracing()
+    if mine:
+        tracemalloc.start(FRAMES)
+    try:
+        yield
+    finally:
+        if mine:
+            tracemalloc.stop()
 
 
 def made_at(array: np.ndarray) -> str:
-    """ "file:line" where an array was made, "" where allocations were not traced then."""
+    """Where an array was made, as "file:line"; "" where allocations were not traced then."""
     traceback = tracemalloc.get_object_traceback(array)
-    return line_of(traceback[0]) if traceback else ""
+    return line_of(traceback) if traceback else ""
 
 
-def line_of(frame: tracemalloc.Frame) -> str:
-    """ "file:line", for a cell of a notebook "cell 7:line"."""
-    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
-    number = getattr(getattr(shell, "compile", None), "_filename_map", {}).get(frame.filename)
+def line_of(traceback: tracemalloc.Traceback) -> str:
+    """The last call outside of NumPy, as "file:line"; in a cell of a notebook "cell 7:line"."""
+    frame = next((f for f in reversed(traceback) if not f.filename.startswith(NUMPY)), traceback[-1])
+    number = getattr(getattr(shell(), "compile", None), "_filename_map", {}).get(frame.filename)
     return f"{os.path.basename(frame.filename) if number is None else f'cell {number}'}:{frame.lineno}"
 
 
@@ -179,16 +163,6 @@ def _children(thing: Any) -> Iterable[Any]:
 
 def _elements(thing: Any) -> Any:
     return thing.ravel().tolist() if isinstance(thing, np.ndarray) else thing
-
-
-def local_names(frame: types.FrameType) -> dict[str, Any]:
-    """A copy of a frame's local names. Before Python 3.13 a frame keeps the dict that it was asked for, and what is in
-    it would then outlive `del`: it is emptied."""
-    seen = frame.f_locals
-    copy = dict(seen)
-    if sys.version_info < (3, 13) and seen is not frame.f_globals and frame.f_code.co_flags & 1:  # a function's
-        seen.clear()
-    return copy
 
 
 def _named(names: dict[str, Any], value: Any) -> str:
@@ -215,41 +189,4 @@ def _of_function(function: types.FunctionType, part: Any, place: Any) -> str:
         return f", {function.__code__.co_freevars[place]} in the closure of {function.__name__}()"
     if part is function.__dict__:
         return f".{place}"
-    return f", a default of {function.__name__}()"
-
-
-def _functions(step: Any) -> list[types.FunctionType]:
-    """The Python functions that a callable is made of."""
-    if isinstance(step, partial):
-        return _functions(step.func)
-    for inner in (step, getattr(step, "__func__", None), vars(type(step)).get("__call__")):
-        if isinstance(inner, types.FunctionType):
-            return [inner]
-    return []
-
-
-def _closures(functions: list[types.FunctionType]) -> Iterator[Root]:
-    """The variables in the closures of functions, and of the functions that are in these."""
-    seen: set[int] = set()
-    for function in functions:  # grows on the way
-        if id(function) in seen:
-            continue
-        seen.add(id(function))
-        for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
-            try:
-                yield name, cell.cell_contents
-                functions += _functions(cell.cell_contents)
-            except ValueError:  # still empty
-                pass
-        yield f"a default of {function.__name__}()", (function.__defaults__, function.__kwdefaults__)
-
-
-def _user_names() -> dict[str, Any]:
-    """The names of the notebook, or of the script that runs. IPython is asked where it is there already."""
-    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
-    return vars(sys.modules["__main__"]) if shell is None else shell.user_ns
-
-
-def _not_given(name: str) -> bool:
-    """Names that no reader gave: of Python, and those under which IPython keeps inputs and outputs once more."""
-    return re.fullmatch(r"__\w+__|In|Out|_{1,3}|_[iod]h|_i{1,3}|_i?\d+", name) is not None
+    return f", default {default_name(function, place)} of {function.__name__}()"

@@ -14,7 +14,8 @@ import numpy as np
 
 from dlcourse.memory import grid
 from dlcourse.memory.cycles import Garbage
-from dlcourse.memory.holders import Walk, line_of, made_at, roots, what_and_where, wide_roots
+from dlcourse.memory.holders import Walk, holder, line_of, made_at, traced_lines
+from dlcourse.memory.roots import roots, wide_roots
 from dlcourse.memory.rulers import traced_array_bytes, traced_peak
 from dlcourse.units import binary
 
@@ -84,7 +85,7 @@ def find_leak(step: Callable[[], Any], steps: int = 5, *, warm_up: int = 2) -> L
     """
     if steps < 2:
         raise ValueError(f"steps must be at least 2, to tell what grows from what is made once; got {steps}")
-    with traced_peak(), _collector_rests():
+    with traced_lines(), traced_peak(), _collector_rests():
         for _ in range(warm_up):
             step()
         levels = _levels(step, steps)
@@ -172,21 +173,20 @@ def _by_holder(walk: Walk, before: _Before, steps: int) -> list[Leak]:
         path = walk.path(array)
         words = walk.words(path)
         split = next((i for i in range(len(path), 0, -1) if id(path[i - 1]) in before.old), 0)
-        holder = id(path[split - 1]) if split else _without_numbers(words[0])
-        what, where = what_and_where(words, min(split + 1, len(words)))
-        who = f"{what} via {where}" if what else where
+        owner = id(path[split - 1]) if split else _without_numbers(words[0])
+        what, who = holder(words, min(split + 1, len(words)))
         if len(path) > 1 and isinstance(path[-2], np.ndarray) and path[-2].nbytes < array.nbytes:
             who = f"{who}, a view of a {array.shape} array"
-        groups[holder][what, _without_numbers(where), array.shape, array.dtype].add(who, array)
-        net[holder] += array.nbytes
+        groups[owner][what, _without_numbers(who), array.shape, array.dtype].add(who, array)
+        net[owner] += array.nbytes
     for key, (reference, size, name, way) in before.arrays.items():
         if reference() is None:
             net[next((i for i in reversed(way) if i in walk.found and i != key), name)] -= size
     leaks = []
-    for holder, kinds in groups.items():
+    for owner, kinds in groups.items():
         total = sum(seen.size for seen in kinds.values())
-        if net[holder] > 0:  # a state that is replaced in each step is none
-            leaks += [seen.leak(seen.size * net[holder] // total // steps) for seen in kinds.values()]
+        if net[owner] > 0:  # a state that is replaced in each step is none
+            leaks += [seen.leak(seen.size * net[owner] // total // steps) for seen in kinds.values()]
     return leaks
 
 
@@ -201,8 +201,11 @@ def _unseen(before: dict[str, tuple[int, int]], growth: int, steps: int) -> Leak
 def _bytes_by_line() -> dict[str, tuple[int, int]]:
     """{"file:line": (bytes, count)} of the arrays that are alive, by where they were made."""
     arrays = tracemalloc.DomainFilter(inclusive=True, domain=np.lib.tracemalloc_domain)
-    lines = tracemalloc.take_snapshot().filter_traces([arrays]).statistics("lineno")
-    return {line_of(line.traceback[0]): (line.size, line.count) for line in lines}
+    lines: dict[str, tuple[int, int]] = {}
+    for calls in tracemalloc.take_snapshot().filter_traces([arrays]).statistics("traceback"):
+        size, count = lines.get(line := line_of(calls.traceback), (0, 0))
+        lines[line] = size + calls.size, count + calls.count
+    return lines
 
 
 def _without_numbers(words: str) -> str:
