@@ -132,7 +132,11 @@ def bill(
     workers it is an upper bound, since it lets all of them stand at their highest moment at once. Raises ValueError,
     which names the layer, where the shapes do not fit.
     """
-    for name, value in (("batch_size", batch_size), ("workers", workers), ("micro_batch", micro_batch or batch_size)):
+    for name, value in (
+        ("batch_size", batch_size),
+        ("workers", workers),
+        ("micro_batch", batch_size if micro_batch is None else micro_batch),
+    ):
         if value < 1:
             raise ValueError(f"{name} must be at least 1, got {value}")
     size = min(micro_batch or batch_size, batch_size)
