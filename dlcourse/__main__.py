@@ -1,4 +1,4 @@
-"""The command line: dlcourse lab, doctor, train, admit."""
+"""The command line: dlcourse lab, doctor, train, admit, bench."""
 
 import argparse
 import difflib
@@ -140,6 +140,33 @@ def admit(options: argparse.Namespace) -> int:
     return 0 if verdict.ok else 1
 
 
+def bench(options: argparse.Namespace) -> int:
+    """Time a step and an inference beside other ways to do them, each in a process of its own, in turn."""
+    from dlcourse.bench import CASES, SIDES, run, table
+
+    chosen = [case for case in CASES if options.only is None or options.only in str(case)]
+    if not chosen:
+        raise ValueError(f"no case has {options.only!r} in its name; there are: {'; '.join(map(str, CASES))}")
+    measured = []
+    for results in run(chosen, rounds=options.rounds, threads=options.threads, torch_python=options.torch_python):
+        if not options.json:
+            print(table(results), end="\n\n", flush=True)
+        measured.append(results)
+    versions = dict.fromkeys(one.versions for results in measured for one in results)
+    setting = {"threads": options.threads, "rounds": options.rounds, "versions": list(versions)}
+    if options.json:
+        print(json.dumps(setting | {"results": [one.to_dict() for results in measured for one in results]}))
+    else:
+        print(f"{options.threads} threads, {options.rounds} rounds in turn; {'; '.join(versions)}")
+        if options.torch_python is None:
+            print(f"not run: {', '.join(SIDES[2:])} (give --torch-python PATH, an interpreter that has PyTorch)")
+    if options.picture:
+        from dlcourse import viz
+
+        Path(options.picture).write_bytes(viz.seconds_against_bytes(measured).png())
+    return 0
+
+
 def _described(text: str) -> tuple[Any, tuple[int, ...], Any]:
     """(model, in_shape, optimizer): a network by its name, with Adam, or what a function of a module returns."""
     from dlcourse import models, optim
@@ -234,6 +261,14 @@ def _parser() -> argparse.ArgumentParser:
     one.add_argument("--micro-batch", type=_positive, help="samples at a time (default: the whole batch)")
     one.add_argument("--workers", type=_positive, default=1, help="threads (default: %(default)s)")
     one.add_argument("--inference", action="store_true", help="a forward pass alone, that keeps nothing")
+    one.add_argument("--json", action="store_true", help="one JSON object, for machines")
+
+    one = command(bench)
+    one.add_argument("--only", metavar="WORDS", help='cases with these words in their name, such as "step cifar_cnn"')
+    one.add_argument("--rounds", type=_positive, default=7, help="counted runs of each side (default: %(default)s)")
+    one.add_argument("--threads", type=_positive, default=min(2, usable_cores()), help="(default: %(default)s)")
+    one.add_argument("--torch-python", metavar="PATH", help="an interpreter that has PyTorch, to measure beside it")
+    one.add_argument("--picture", metavar="FILE", help="write seconds against bytes as a PNG")
     one.add_argument("--json", action="store_true", help="one JSON object, for machines")
     return parser
 

@@ -1,5 +1,6 @@
 """Every picture and widget of the course. Each function returns a picture that a cell shows as its last expression."""
 
+from dlcourse.viz.bench import seconds_against_bytes
 from dlcourse.viz.bill import bill, timeline
 from dlcourse.viz.course import course_map
 from dlcourse.viz.monitor import LiveMonitor, monitor
@@ -18,6 +19,7 @@ __all__ = [
     "monitor",
     "picture",
     "pictures",
+    "seconds_against_bytes",
     "timeline",
     "use",
 ]

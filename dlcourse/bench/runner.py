@@ -1,0 +1,134 @@
+"""Start the sides of a case, let them run in turn, and put what they say in a table."""
+
+import json
+import statistics
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from dlcourse import models
+from dlcourse.bench.cases import Case
+from dlcourse.layers import Affine, Conv2D
+from dlcourse.units import binary
+
+
+@dataclass
+class Result:
+    """One side of one case. Bytes are of its process: at the peak, and beyond what it had before the first run."""
+
+    side: str
+    case: Case
+    seconds: list[float] = field(default_factory=list)
+    resident: int = 0
+    grown: int = 0
+    traced: int | None = None
+    versions: str = ""
+    rate: float | None = None  # floating-point operations a second of a matrix product
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers, for JSON."""
+        return asdict(self) | {"median": self.median, "quartiles": self.quartiles}
+
+    @property
+    def median(self) -> float:
+        return statistics.median(self.seconds)
+
+    @property
+    def quartiles(self) -> tuple[float, float]:
+        low, _, high = statistics.quantiles(self.seconds, n=4) if len(self.seconds) > 1 else (self.median,) * 3
+        return low, high
+
+
+def run(
+    cases: Iterable[Case], *, rounds: int = 7, threads: int = 2, torch_python: str | None = None, textbook: bool = True
+) -> Iterator[list[Result]]:
+    """Yield the results of each case, a `Result` a side, dlcourse first. Each side warms up once, then all run in turn
+    `rounds` times. `torch_python`: an interpreter that has PyTorch."""
+    sides = (
+        ["dlcourse"] + (["textbook"] if textbook else []) + (["torch", "torch channels last"] if torch_python else [])
+    )
+    for case in cases:
+        with ExitStack() as stack:
+            running = [stack.enter_context(_side(side, case, threads, torch_python)) for side in sides]
+            for ask, _ in running:
+                ask("go")
+            for _ in range(rounds):
+                for ask, result in running:
+                    result.seconds.append(ask("go")["seconds"])
+            for ask, result in running:
+                end = ask("end")
+                result.grown, result.resident = end["resident"] - result.resident, end["resident"]
+                result.traced = end["traced"]
+        yield [result for _, result in running]
+
+
+@contextmanager
+def _side(side: str, case: Case, threads: int, torch_python: str | None) -> Iterator[tuple[Any, Result]]:
+    """A process that runs one side: -> (ask, its result so far)."""
+    arguments = [side, json.dumps(asdict(case)), str(threads)]
+    if side.startswith("torch"):
+        command = [str(torch_python), str(Path(__file__).with_name("torch_worker.py")), *arguments]
+    else:
+        command = [sys.executable, "-m", "dlcourse.bench.worker", *arguments]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin is not None and process.stdout is not None
+
+        def answer() -> dict[str, Any]:
+            line = process.stdout.readline()  # type: ignore[union-attr]
+            if not line:
+                raise OSError(f"benchmark: {side} ended in {case} with code {process.wait()}; its message stands above")
+            return json.loads(line)
+
+        def ask(what: str) -> dict[str, Any]:
+            process.stdin.write(what + "\n")  # type: ignore[union-attr]
+            process.stdin.flush()  # type: ignore[union-attr]
+            return answer()
+
+        try:
+            ready = answer()
+            yield (
+                ask,
+                Result(side, case, resident=ready["resident"], versions=ready["versions"], rate=ready.get("rate")),
+            )
+        finally:
+            process.kill()
+
+
+def operations(case: Case) -> int:
+    """Floating-point operations of the matrix products of a case: 2 for each weight and place it is used at, three times
+    as many in a step (forward, dx, dW), but no dx in the first layer that has weights."""
+    total, first = 0, True
+    for _, layer, shape in models.NAMED[case.network]().flat(case.in_shape):
+        if not isinstance(layer, Conv2D | Affine):
+            continue
+        out = layer.out_shape(shape)
+        if isinstance(layer, Conv2D):
+            kh, kw = layer.kernel_size
+            products = 2 * out[0] * out[1] * out[2] * kh * kw * shape[2]
+        else:
+            products = 2 * shape[-1] * layer.units
+        total += products * (1 if case.work == "inference" else 2 if first else 3)
+        first = False
+    return total * case.batch
+
+
+def table(results: list[Result]) -> str:
+    """The sides of one case as text: seconds, ratio to ours, resident peak and growth, traced peak; and the floor."""
+    ours = results[0]
+    floor = f", floor for its arithmetic {1e3 * operations(ours.case) / ours.rate:.1f} ms" if ours.rate else ""
+    lines = [
+        f"{ours.case}{floor}",
+        f"  {'':<21}{'median ms':>10}{'quartiles':>20}{'ratio':>7}{'peak':>10}{'grown':>10}{'traced':>10}",
+    ]
+    for one in results:
+        low, high = (1e3 * edge for edge in one.quartiles)
+        traced = binary(one.traced) if one.traced else "-"
+        lines.append(
+            f"  {one.side:<21}{1e3 * one.median:>10.2f}{f'{low:.2f} to {high:.2f}':>20}{one.median / ours.median:>7.2f}"
+            f"{binary(one.resident):>10}{binary(one.grown):>10}{traced:>10}"
+        )
+    return "\n".join(lines)
