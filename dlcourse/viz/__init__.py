@@ -4,6 +4,7 @@ from dlcourse.viz.bench import seconds_against_bytes
 from dlcourse.viz.bill import bill, timeline
 from dlcourse.viz.course import course_map
 from dlcourse.viz.monitor import LiveMonitor, monitor
+from dlcourse.viz.rulers import heap, looks, rulers
 from dlcourse.viz.style import COLOURS, picture, use
 from dlcourse.viz.training import Dashboard, confusion, curves, filters, pictures
 
@@ -16,9 +17,12 @@ __all__ = [
     "course_map",
     "curves",
     "filters",
+    "heap",
+    "looks",
     "monitor",
     "picture",
     "pictures",
+    "rulers",
     "seconds_against_bytes",
     "timeline",
     "use",

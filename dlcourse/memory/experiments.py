@@ -1,0 +1,114 @@
+"""Small experiments with memory that belongs to a process: what malloc keeps, and what two processes share.
+
+What comes out of the first two depends on all that a process made and freed before. So they are run in an empty one:
+`isolated(freed_blocks, start="spawn")`. They stand in a module because an empty process has to import them.
+"""
+
+import os
+from dataclasses import dataclass
+
+import numpy as np
+import psutil
+
+from dlcourse.memory.allocator import allocator, trim
+from dlcourse.memory.rulers import resident
+
+MIB = 2**20
+LARGE = 25 * MIB  # freed once, an array of this size moves glibc's limit: smaller ones then come from the heap
+
+
+@dataclass(frozen=True)
+class Held:
+    """Bytes at one moment. requested: of the arrays that are alive. resident: of the process, beyond what it had before
+    the first array. usage: the allocator's share in use, 0 to 1; None where it cannot be asked."""
+
+    requested: int
+    resident: int
+    usage: float | None
+
+
+def freed_blocks(
+    order: str = "scattered",
+    *,
+    blocks: int = 100,
+    size: int = MIB,
+    large_before: bool = True,
+    give_back: bool = False,
+) -> list[Held]:
+    """Make and write `blocks` arrays of `size` bytes, then free one after the other -> blocks + 1 moments, the first of
+    them with all arrays alive.
+
+    order: see `free_order`. large_before: make and free one array of 25 MiB first, as most programs have done.
+    give_back: let the allocator give back what it can after each free (`trim`).
+    """
+    if large_before:
+        np.ones(LARGE, np.uint8)
+    before = resident().total
+    arrays = {number: np.ones(size, np.uint8) for number in range(blocks)}
+    moments = [_held(arrays, before)]
+    for number in free_order(order, blocks):
+        del arrays[number]
+        if give_back:
+            trim()
+        moments.append(_held(arrays, before))
+    return moments
+
+
+def free_order(order: str, blocks: int) -> list[int]:
+    """The numbers of blocks in the order in which they are freed. "scattered": each second one, then the others, so that
+    what is free lies between what is in use. "last first": from the end. ValueError for another order."""
+    if order == "scattered":
+        return [*range(0, blocks, 2), *range(1, blocks, 2)]
+    if order == "last first":
+        return list(range(blocks))[::-1]
+    raise ValueError(f"order must be 'scattered' or 'last first', got {order!r}")
+
+
+def made_again(times: int = 3, *, blocks: int = 16, size: int = MIB) -> list[int]:
+    """Make and write `blocks` arrays of `size` bytes and free them all, `times` times -> by how many bytes the resident
+    size of the process rose each time. What is freed is used again, so only the first time counts in full."""
+    np.ones(LARGE, np.uint8)
+    rises = []
+    for _ in range(times):
+        before = resident().total
+        arrays = [np.ones(size, np.uint8) for _ in range(blocks)]
+        rises.append(resident().total - before)
+        del arrays
+    return rises
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Three sizes of a process in bytes, None where the system does not tell. rss: all its pages in memory. uss: the
+    pages that no other process has. pss: its pages, each divided by the number of processes that have it."""
+
+    rss: int
+    uss: int | None
+    pss: int | None
+
+
+def process_sizes(pid: int | None = None) -> Sizes:
+    """The sizes of a process, of this one where no `pid` is given. Raises psutil's errors where it is gone."""
+    process = psutil.Process(pid)
+    try:
+        info = process.memory_full_info()
+    except psutil.AccessDenied:
+        return Sizes(process.memory_info().rss, None, None)
+    return Sizes(info.rss, getattr(info, "uss", None), getattr(info, "pss", None))
+
+
+def read_and_write(array: np.ndarray, rows: int) -> tuple[Sizes, Sizes]:
+    """Read all of `array` and write its first `rows` -> the sizes of this process and of its parent.
+
+    For `isolated(read_and_write, array, rows)`: a forked process has the parent's pages, and a copy of those that it
+    writes; a process that was started empty has been sent a copy of the whole array.
+    """
+    array.sum()
+    array[:rows] = 0
+    return process_sizes(), process_sizes(os.getppid())
+
+
+def _held(arrays: dict[int, np.ndarray], before: int) -> Held:
+    heap = allocator()
+    requested = sum(array.nbytes for array in arrays.values())
+    return Held(requested, resident().total - before, None if heap is None else heap.usage)
