@@ -69,7 +69,7 @@ def test_sizes_with_marks_keep_their_axis():
 
 def test_text_of_sizes_stays_inside_the_picture():
     drawn = sizes({"a long name of a row": 2**34}, "One", "of a kind", marks={"here": 2**31}, up_to=2**38)
-    drawn.canvas.draw()
+    drawn.draw_without_rendering()
     edge = drawn.bbox
     for text in [child for child in drawn.axes[0].get_children() if isinstance(child, Text) and child.get_text()]:
         box = text.get_window_extent()
