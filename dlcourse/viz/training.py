@@ -9,13 +9,14 @@ from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
+from matplotlib.patheffects import withStroke
 
 from dlcourse import tree
 from dlcourse.memory import Bill, reset_traced_peak, resident
 from dlcourse.train import History, Step
 from dlcourse.units import binary
 from dlcourse.viz.bill import ORDER
-from dlcourse.viz.style import COLOURS, INK, QUIET, Picture, picture, styled, title, unit
+from dlcourse.viz.style import COLOURS, INK, Picture, picture, styled, title, unit
 
 STEPS, CHECK = "#B5B5B5", "#B5401A"  # the loss of single steps; what was measured on samples kept apart
 
@@ -277,7 +278,7 @@ def _dashboard(step: Step, kinds: dict[str, int], traced: dict[int, int], sizes:
     figure, (loss, memory) = picture(1, 2, width=WIDTH, height=HEIGHT)
     history = step.history
     _loss(loss, history)
-    loss.set_xlim(0, step.steps)
+    loss.set_xlim(0, 1.02 * step.steps)
     stopped = f", stopped after step {step.step} of {step.steps}" if history.stopped or step.step < step.steps else ""
     title(loss, f"Loss {step.loss:.2f}", f"epoch {step.epoch}{stopped}")
 
@@ -290,10 +291,12 @@ def _dashboard(step: Step, kinds: dict[str, int], traced: dict[int, int], sizes:
         memory.axhspan(bottom, top, color=COLOURS[kind], label=f"{kind} {binary(amount)}")
         bottom = top
     peaks = [peak / size for peak in traced.values()]
-    memory.plot(list(traced), peaks, "o-", color=INK, markersize=3, linewidth=1, label="peak of a step, traced")
+    memory.plot(list(traced), peaks, "o-", color=INK, markersize=4, linewidth=1, label="peak of a step, traced")
     numbers = range(step.step - len(grown) + 1, step.step + 1)
-    memory.plot(numbers, [x / size for x in grown], color=QUIET, linestyle=":", label="growth of the process")
-    memory.set(xlim=(0, step.steps), xlabel="step", ylabel=name)
+    over_bands = [withStroke(linewidth=4, foreground="white")]
+    label = "growth of the process"
+    memory.plot(numbers, [x / size for x in grown], ":", color=INK, path_effects=over_bands, label=label)
+    memory.set(xlim=(0, 1.02 * step.steps), xlabel="step", ylabel=name)
     memory.set_ylim(0, 1.1 * max(bottom, highest / size, max(grown) / size))
     memory.grid(False)
     finding = f"A step peaks at {binary(highest)} by the exact ruler" if traced else "No peak yet"
@@ -315,7 +318,7 @@ def _loss(ax: Any, history: History) -> None:
             ax.plot(ends, checked, "o", color=CHECK, label="validation")
     ax.set(xlabel="step", ylabel="loss")
     ax.set_ylim(0, 1.05 * float(np.percentile(losses, 99)) if losses else 1)
-    ax.legend(loc="upper right")
+    ax.legend(loc="lower left")  # a loss comes from the upper left
 
 
 def _steps_per_epoch(history: History) -> int:
