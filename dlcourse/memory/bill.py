@@ -20,7 +20,8 @@ KINDS = ("params", "grads", "saved", "workspace", "slots", "data")
 
 @dataclass(frozen=True)
 class Row:
-    """The bytes of one layer, by kind. `workspace` is the larger of what its forward and its backward hold besides."""
+    """The bytes of one layer, by kind. `workspace` is the larger of what its forward and its backward hold besides; the
+    first layer's backward makes no dx."""
 
     name: str
     params: int = 0
@@ -145,7 +146,7 @@ def bill(
     steps = list(_steps(model, in_shape, size, np.dtype(dtype), train=not inference))
     update = None if optimizer is None or inference else optimizer.plan(dtype)
     copies = update.slot_copies if update else 0
-    rows = tuple(step.row(copies, train=not inference) for step in steps)
+    rows = tuple(step.row(copies, train=not inference, first=i == 0) for i, step in enumerate(steps))
     data = array_bytes(in_shape, size, dtype)
     totals = {kind: sum(getattr(row, kind) for row in rows) for kind in (*KINDS, "buffers")}
     persistent = {"params": totals["params"] + totals["buffers"], "slots": totals["slots"]}
@@ -182,13 +183,14 @@ class _Step:
     buffers: int
     kept: dict[int, int]  # arrays that this layer keeps and no earlier one does: {number: bytes}
 
-    def row(self, slot_copies: int, *, train: bool) -> Row:
+    def row(self, slot_copies: int, *, train: bool, first: bool) -> Row:
+        backward = 0 if not train else _without_dx(self) if first else self.plan.backward_workspace
         return Row(
             self.name,
             params=self.params,
             grads=self.params if train else 0,
             saved=sum(self.kept.values()) + self.plan.own,
-            workspace=max(self.plan.forward_workspace, self.plan.backward_workspace if train else 0),
+            workspace=max(self.plan.forward_workspace, backward),
             slots=slot_copies * self.params,
             buffers=self.buffers,
         )

@@ -2,89 +2,109 @@
 
 import gc
 import tracemalloc
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from dlcourse import losses, tree
 from dlcourse.layers.base import Params
 from dlcourse.memory.bill import KINDS, Bill, Row
+from dlcourse.memory.comparison import PEAK, Comparison
+from dlcourse.memory.grid import Table
 from dlcourse.memory.rulers import traced_array_bytes, traced_peak
 from dlcourse.memory.table import table
+from dlcourse.memory.watch import Watch, Watched, small_buffers
 from dlcourse.model import Sequential
 from dlcourse.train import Batch, batch_gradients, param_dtype
 from dlcourse.units import binary
 from dlcourse.workers import one_blas_thread
 
+SMALL = 8 * 1024  # bytes: a workspace below it is Python's own objects, and left out of the table
+
+
+@dataclass(frozen=True)
+class Kept:
+    """An array that is kept from forward to backward. `layer`: who kept it first ("input": it is the data). `needed_by`:
+    the layers whose backward gets it, in the order of backward; it is freed when the last of them is done. A view is
+    shown as the array that owns the memory."""
+
+    layer: str
+    shape: tuple[int, ...]
+    dtype: str
+    nbytes: int
+    needed_by: tuple[str, ...]
+
 
 @dataclass(frozen=True)
 class Ledger:
-    """Measured bytes of one step. `rows` are those of one micro-batch; `peak` is that of the whole step, parameters and
-    slots included, the data set not. `unattributed`: array bytes that no walk of the saved tensors, gradients, slots
-    and outputs found, the largest of three quiet points (after forward, after backward, after the update)."""
+    """Measured bytes of one step.
+
+    rows: those of one micro-batch. `workspace` is what a call held and let go again, the larger of forward and backward,
+        with Python's small objects, some KiB.
+    moments: the peak in each call, {"conv2d_1, forward": bytes}, parameters and slots included, the data set not; the
+        largest of all micro-batches. Empty with several workers, whose calls overlap.
+    peak: the same of the whole step. NumPy's own buffers (see `small_buffers`) count in it, and hardly in the others.
+    unattributed: array bytes that no walk of the saved tensors, gradients, slots and outputs found, the largest of three
+        quiet points (after forward, after backward, after the update).
+    kept: each array that waits for backward.
+    """
 
     rows: tuple[Row, ...]
     peak: int
     unattributed: int
+    moments: dict[str, int]
+    kept: tuple[Kept, ...]
 
     def total(self, kind: str) -> int:
         """One column's sum over the layers."""
         return sum(getattr(row, kind) for row in self.rows)
 
-    def compare(self, bill: Bill) -> "Comparison":
-        """Predicted beside measured: each kind that outlives a call, and the peak."""
-        kinds = [kind for kind in KINDS if kind != "workspace"]
-        pairs = {kind: (bill.total(kind), self.total(kind)) for kind in kinds}
-        return Comparison(pairs | {"peak of the step": (bill.peak, self.peak)}, self.unattributed)
+    @property
+    def peak_at(self) -> str:
+        """The moment of the peak; "" where there are no moments."""
+        return max(self.moments, key=self.moments.__getitem__, default="")
+
+    def compare(self, bill: Bill) -> Comparison:
+        """Predicted beside measured: each kind that outlives a call, and the peak; then each layer's, and each moment.
+        Raises ValueError where the bill is that of other layers."""
+        predicted, measured = ({row.name: row for row in rows} for rows in (bill.rows, self.rows))
+        if predicted.keys() != measured.keys():
+            others = sorted(predicted.keys() ^ measured.keys())
+            raise ValueError(f"the bill is not one of this network: only one of the two has {', '.join(others)}")
+        kinds = (*KINDS, "buffers")
+        return Comparison(
+            {kind: (bill.total(kind), self.total(kind)) for kind in KINDS if kind != "workspace"}
+            | {PEAK: (bill.peak, self.peak)},
+            self.unattributed,
+            {
+                (name, kind): (getattr(row, kind), getattr(measured[name], kind))
+                for name, row in predicted.items()
+                for kind in kinds
+            },
+            {moment.name: (moment.total, self.moments[moment.name]) for moment in bill.moments if self.moments},
+            upper_bound=bill.workers > 1 or bill.batch_size % bill.micro_batch > 0,
+        )
+
+    def needs(self) -> Table:
+        """A line for each kept array: its bytes, who kept it, and which backward needs it."""
+        lines = [["kept by", "array", "bytes", "needed by backward of"]]
+        lines += [[k.layer, f"{k.dtype} {k.shape}", binary(k.nbytes), ", ".join(k.needed_by)] for k in self.kept]
+        return Table(lines)
 
     def _table(self) -> Any:
-        kinds = [kind for kind in KINDS if kind != "workspace"]
-        notes = [f"measured peak {{{self.peak}}}; unattributed: {self.unattributed} bytes"]
-        return table("layer", kinds, [(row.name, [getattr(row, k) for k in kinds]) for row in self.rows], notes)
+        where = f", in {self.peak_at}" if self.peak_at else ""
+        notes = [f"measured peak {{{self.peak}}}{where}; unattributed: {self.unattributed} bytes"]
+        columns = [*KINDS, *(["buffers"] if self.total("buffers") else [])]
+        rows = [replace(row, workspace=0) if row.workspace < SMALL else row for row in self.rows]
+        return table("layer", columns, [(row.name, [getattr(row, k) for k in columns]) for row in rows], notes)
 
     def __str__(self) -> str:
         return self._table().text()
 
     def _repr_html_(self) -> str:
         return self._table().html()
-
-    __repr__ = __str__
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """{what: (predicted bytes, measured bytes)}, and the unattributed bytes of the measurement."""
-
-    pairs: dict[str, tuple[int, int]]
-    unattributed: int
-
-    def ratio(self, what: str) -> float:
-        """Measured over predicted."""
-        predicted, measured = self.pairs[what]
-        return measured / predicted if predicted else float(measured == 0)
-
-    def _lines(self) -> list[list[str]]:
-        return [[what, binary(p), binary(m), f"{self.ratio(what):.4f}"] for what, (p, m) in self.pairs.items()]
-
-    def __str__(self) -> str:
-        lines = [["", "predicted", "measured", "ratio"], *self._lines()]
-        widths = [max(len(line[i]) for line in lines) for i in range(4)]
-        text = [
-            "  ".join([x[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(x[1:], widths[1:], strict=True))])
-            for x in lines
-        ]
-        return "\n".join([*text, f"unattributed: {self.unattributed} bytes"])
-
-    def _repr_html_(self) -> str:
-        def line(cells: list[str], tag: str) -> str:
-            return "<tr>" + "".join(f'<{tag} style="text-align:right">{cell}</{tag}>' for cell in cells) + "</tr>"
-
-        head = line(["", "predicted", "measured", "measured / predicted"], "th")
-        body = "".join(line(cells, "td") for cells in self._lines())
-        return (
-            f"<table><thead>{head}</thead><tbody>{body}</tbody></table><p>unattributed: {self.unattributed} bytes</p>"
-        )
 
     __repr__ = __str__
 
@@ -103,38 +123,73 @@ def ledger(
 ) -> Ledger:
     """Measure one step on the batch (x, labels). `params` are as they were before: the update is done on a copy.
 
-    Runs the step twice (the first warms up), and its first micro-batch once more by the layer. Allocates a copy of the
-    parameters and the optimizer's slots beside the step.
+    Runs the first micro-batch once, then the step twice (the first by layer and moment, the second for the peak).
+    Allocates a copy of the parameters and the optimizer's slots beside the step.
     """
     params = tree.copy(params)
     slots = optimizer.init(params) if optimizer is not None else {}
-    batch = Batch(x, labels, np.arange(len(x)), micro_batch, seed)  # gathered by rows and so copied, as in `fit`
-
-    def step() -> None:
-        _, grads, _ = batch_gradients(model, params, batch, loss, workers)
-        if optimizer is not None:
-            optimizer.update(params, grads, slots)
-
-    step()
-    with traced_peak() as traced:
-        step()
     state = {name: slot for name, slot in slots.items() if not isinstance(slot, int)}
     persistent = tree.nbytes([params, state])
-    rows, unattributed = _one_micro_batch(model, params, state, batch, loss, optimizer)
-    return Ledger(rows, persistent + traced.peak, unattributed)
+    batch = Batch(x, labels, np.arange(len(x)), micro_batch, seed)  # gathered by rows and so copied, as in `fit`
+
+    def step(model: Sequential, loss: Any, update: Any) -> None:
+        _, grads, _ = batch_gradients(model, params, batch, loss, workers)
+        if update is not None:
+            update(params, grads, slots)
+
+    update = None if optimizer is None else optimizer.update
+    watch = Watch()
+    micro = _one_micro_batch(model, params, batch, loss, optimizer, watch)
+    cold = watch.reset()
+    moments = {}
+    if workers == 1 or batch.parts == 1:
+        with small_buffers(), traced_peak():
+            start = tracemalloc.get_traced_memory()[0]
+            step(Watched(model, watch), watch.of("loss", loss), update and watch.of("update", update))
+        moments = {name: persistent + peak - start for name, peak in watch.peaks.items()}
+    else:  # the calls of several workers overlap: no moments
+        _one_micro_batch(model, params, batch, loss, optimizer, watch)
+        step(model, loss, update)
+    with traced_peak() as traced:
+        step(model, loss, update)
+    rows = [
+        Row(
+            name,
+            params=tree.nbytes(tree.trainable(_at(params, name))),
+            grads=micro.grads[name],
+            saved=sum(array.nbytes for array in micro.kept if array.layer == name),
+            # Another thread, or code that ran for the first time, can only add to it.
+            workspace=max(min(cold[call], watch.workspace[call]) for call in (f"{name}, forward", f"{name}, backward")),
+            slots=sum(tree.nbytes(_at(slot, name)) for slot in state.values()),
+            buffers=tree.nbytes(tree.buffers(_at(params, name))),
+        )
+        for name, _, _ in model.flat(x.shape[1:])
+    ]
+    data = Row("input", data=micro.data)
+    return Ledger((*rows, data), persistent + traced.peak, micro.unattributed, moments, micro.kept)
+
+
+class _Micro(NamedTuple):
+    """What a micro-batch showed, in bytes: its gradients by layer, its inputs, the arrays that it keeps; and the largest
+    difference, at three quiet points, between the growth of NumPy's traced bytes and the arrays found by walking."""
+
+    grads: dict[str, int]
+    data: int
+    kept: tuple[Kept, ...]
+    unattributed: int
 
 
 def _one_micro_batch(
-    model: Sequential, params: Params, state: Params, batch: Batch, loss: Any, optimizer: Any
-) -> tuple[tuple[Row, ...], int]:
-    """The rows of the first micro-batch, and the largest difference, at three quiet points, between the growth of
-    NumPy's traced bytes and the bytes of the arrays found by walking."""
+    model: Sequential, params: Params, batch: Batch, loss: Any, optimizer: Any, watch: Watch
+) -> _Micro:
+    """Run the first micro-batch and an update, each layer through `watch`."""
     mine = not tracemalloc.is_tracing()
     if mine:
         tracemalloc.start()
     try:
         gc.collect()
         before = traced_array_bytes()
+        watched = Watched(model, watch)
         off = []
 
         def quiet_point(found: Any) -> None:
@@ -142,51 +197,50 @@ def _one_micro_batch(
             off.append(abs(traced_array_bytes() - before - tree.nbytes(found)))
 
         x, targets = batch.part(0, param_dtype(params))
-        with one_blas_thread():
-            logits, saved = model.forward(params, x, train=True, rng=batch.rng(0))
-            gc.collect()
+        with one_blas_thread(), small_buffers():
+            logits, saved = watched.forward(params, x, train=True, rng=batch.rng(0))
             quiet_point([x, targets, logits, saved])
-            data = tree.nbytes(x)
-            kept = _by_layer(model, saved, already=set(tree.owners(x)))
-            _, dlogits = loss(logits, targets, total=len(batch))
+            kept = _kept(model, saved, x)
+            _, dlogits = watch.call("loss", loss, logits, targets, total=len(batch))
             del logits
-            grads = model.backward(params, saved, dlogits, dy_is_mine=True, release=True)[1]
+            grads = watched.backward(params, saved, dlogits, dy_is_mine=True, release=True)[1]
             del dlogits
         quiet_point([x, targets, grads])
         if optimizer is not None:
             slots = optimizer.init(params)
-            optimizer.update(params, grads, slots)
+            watch.call("update", optimizer.update, params, grads, slots)
             made = {name: slot for name, slot in slots.items() if not isinstance(slot, int)}
             quiet_point([x, targets, grads, made])
-        names = [name for name, _, _ in model.flat(batch.x.shape[1:])]
-        rows = [
-            Row(
-                name,
-                params=tree.nbytes(tree.trainable(_at(params, name))),
-                grads=tree.nbytes(_at(grads, name)),
-                saved=kept.get(name, 0),
-                slots=sum(tree.nbytes(_at(slot, name)) for slot in state.values()),
-                buffers=tree.nbytes(tree.buffers(_at(params, name))),
-            )
-            for name in names
-        ]
-        return (*rows, Row("input", data=data)), max(off)
+        by_layer = {name: tree.nbytes(_at(grads, name)) for name, _, _ in model.flat(batch.x.shape[1:])}
+        return _Micro(by_layer, tree.nbytes(x), kept, max(off))
     finally:
         if mine:
             tracemalloc.stop()
 
 
-def _by_layer(model: Sequential, saved: Any, already: set[int], prefix: str = "") -> dict[str, int]:
-    """Bytes that each layer keeps, an array that several keep counted for the first. Inner names are joined by "/"."""
-    found: dict[str, int] = {}
+def _kept(model: Sequential, saved: Any, x: np.ndarray) -> tuple[Kept, ...]:
+    """Each array in `saved` once, however many layers keep it, in the order of forward."""
+    first = dict.fromkeys(tree.owners(x), "input")
+    arrays: dict[int, np.ndarray] = {}
+    users: dict[int, list[str]] = {}
+    for name, owners in _by_layer(model, saved):
+        for key, array in owners.items():
+            arrays[key] = array
+            users.setdefault(key, []).insert(0, name)
+            first.setdefault(key, name)
+    return tuple(
+        Kept(first[key], array.shape, str(array.dtype), array.nbytes, tuple(users[key]))
+        for key, array in arrays.items()
+    )
+
+
+def _by_layer(model: Sequential, saved: Any, prefix: str = "") -> Iterator[tuple[str, dict[int, np.ndarray]]]:
+    """(name, the arrays that it keeps, by id) of each layer. Inner names are joined by "/"."""
     for name, layer in model.named():
         if isinstance(layer, Sequential):
-            found |= _by_layer(layer, saved[name], already, f"{prefix}{name}/")
-            continue
-        own = {key: array for key, array in tree.owners(saved[name]).items() if key not in already}
-        already.update(own)
-        found[prefix + name] = sum(array.nbytes for array in own.values())
-    return found
+            yield from _by_layer(layer, saved[name], f"{prefix}{name}/")
+        else:
+            yield prefix + name, tree.owners(saved[name])
 
 
 def _at(state: Any, name: str) -> Any:
