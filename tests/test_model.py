@@ -9,6 +9,7 @@ from dlcourse import kernels, losses, models, tree
 from dlcourse import layers as L
 from dlcourse.gradcheck import check_layer
 from dlcourse.model import Sequential
+from dlcourse.workers import one_blas_thread
 
 RNG = np.random.default_rng
 
@@ -111,6 +112,26 @@ def test_forward_and_backward_change_nothing_that_is_not_theirs():
     first = SMALL.backward(params, saved, dy)
     assert same_bits([params, x, y, saved, dy], before)
     assert same_bits(list(SMALL.backward(params, saved, dy)), list(first))
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        [L.ReLU()],
+        [L.LeakyReLU(), L.ReLU()],
+        [L.Dropout(0.5)],
+        [L.ReLU(), L.Flatten()],  # Flatten hands on a view of dy
+        [L.ReLU(), L.Dropout(0.0)],
+        [Sequential([L.ReLU(), L.Flatten()]), L.Flatten()],
+    ],
+)
+def test_layers_that_write_over_their_upstream_never_write_over_the_callers(end):
+    model = Sequential([L.Affine(4), *end])
+    params, _, _, saved, dy = forward(model, (5,))
+    before = dy.copy()
+    first = model.backward(params, saved, dy)
+    np.testing.assert_array_equal(dy, before)
+    assert same_bits(list(model.backward(params, saved, dy.copy(), dy_is_mine=True)), list(first))
 
 
 def test_upstream_may_be_given_away():
@@ -315,10 +336,12 @@ def test_a_step_of_cifar_cnn_keeps_less_than_48_mib_at_batch_100_all_of_it_float
     model = models.cifar_cnn()
     params = model.init((32, 32, 3), rng=RNG(0))
     x = RNG(1).standard_normal((100, 32, 32, 3), dtype=np.float32)
-    logits, saved = model.forward(params, x, train=True, rng=RNG(2))
+    with one_blas_thread():
+        logits, saved = model.forward(params, x, train=True, rng=RNG(2))
     kept = {key: array for key, array in tree.owners(saved).items() if key not in tree.owners(x)}
     assert 40 * 2**20 < sum(array.nbytes for array in kept.values()) <= 48 * 2**20
     _, dlogits = losses.softmax_cross_entropy(logits, np.zeros(100, int))
-    dx, grads = model.backward(params, saved, dlogits)
+    with one_blas_thread():
+        dx, grads = model.backward(params, saved, dlogits)
     floats = [leaf for leaf in tree.leaves([logits, saved, dlogits, dx, grads]) if leaf.dtype.kind == "f"]
     assert {array.dtype for array in floats} == {np.dtype(np.float32)}
