@@ -17,10 +17,12 @@ pytestmark = pytest.mark.timeout(300)
 OPEN = 60_000  # milliseconds
 RUN = 180_000
 TRACEBACK = "Traceback (most recent call last)"
-READY = """async () => {
+READY = """async limit => {
     const widget = window.jupyterapp.shell.currentWidget;
-    await widget.revealed; await widget.context.ready; await widget.sessionContext.ready;
-    await widget.sessionContext.session.kernel.info;
+    const late = new Promise((_, no) => setTimeout(() => no(new Error('no kernel: is a kernelspec stored?')), limit));
+    const all = [widget.revealed, widget.context.ready, widget.sessionContext.ready];
+    await Promise.race([Promise.all(all), late]);
+    await Promise.race([widget.sessionContext.session.kernel.info, late]);
 }"""
 FINISHED = r"""() => {
     const panel = document.querySelector('.jp-NotebookPanel:not(.lm-mod-hidden)');
@@ -62,10 +64,12 @@ def opened(request: pytest.FixtureRequest, browser: BrowserContext, server: Serv
     page.goto(f"{server.url}/lab/tree/notebooks/{name}?reset&token={server.token}")
     # The page says "idle" before the document and the session are ready, and a Run All sent then is lost.
     expect(panel.locator(".jp-Cell")).to_have_count(len(opened.notebook.cells), timeout=OPEN)
-    page.evaluate(READY)
+    page.evaluate(READY, OPEN)
     run_all(page)
-    page.wait_for_function(FINISHED, timeout=RUN)
-    page.screenshot(path=shots / f"{opened.name}-run.png")
+    try:
+        page.wait_for_function(FINISHED, timeout=RUN)
+    finally:  # also when it did not finish
+        page.screenshot(path=shots / f"{opened.name}-run.png")
     yield opened
     page.evaluate("window.jupyterapp.shell.currentWidget.sessionContext.shutdown()")
     page.close()
