@@ -59,9 +59,7 @@ class Comparison:
         notes += [f"{name}: predicted {p:,} bytes, measured {m:,}: {m - p:+,}" for name, (p, m) in self.off.items()]
         if not self.off:
             where = "each layer and each moment" if self.moments else "each layer"
-            notes.append(
-                f"they agree in {where} (workspace and peaks within {binary(ROOM)} or {SHARE:.0%} of the peak)"
-            )
+            notes.append(f"predicted and measured agree in {where}")
         return [["", "predicted", "measured", "measured / predicted"], *map(row, self.pairs)], notes
 
     def __str__(self) -> str:
