@@ -229,7 +229,7 @@ def _param_bytes(layer: Any, in_shape: Shape, dtype: np.dtype) -> tuple[int, int
 def _moments(
     steps: list[_Step], data: int, last: tuple[Any, Shape] | None, batch: int, dtype: np.dtype
 ) -> Iterator[Moment]:
-    """Follow one micro-batch, forward and back, as `train.batch_gradients` runs it, and say what is alive in each call.
+    """Follow one micro-batch, forward and back, as `batch_gradients` runs it, and say what is alive in each call.
     What stands between two layers and is kept by neither counts as workspace. `last` is the loss and the shape that it
     is given; None ends after the forward pass."""
     sizes = {0: data} | {step.y: step.y_bytes for step in reversed(steps) if step.y != 0}

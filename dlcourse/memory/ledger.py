@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dlcourse import losses, tree
+from dlcourse.gradients import Batch, batch_gradients, param_dtype
 from dlcourse.layers.base import Params
 from dlcourse.memory.bill import KINDS, Bill, Row
 from dlcourse.memory.comparison import PEAK, Comparison
@@ -17,7 +18,6 @@ from dlcourse.memory.rulers import traced_array_bytes, traced_peak
 from dlcourse.memory.table import table
 from dlcourse.memory.watch import Watch, Watched, small_buffers
 from dlcourse.model import Sequential
-from dlcourse.train import Batch, batch_gradients, param_dtype
 from dlcourse.units import binary
 from dlcourse.workers import one_blas_thread
 
