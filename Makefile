@@ -4,7 +4,7 @@
 PYTHON ?=
 IN_VENV := .venv/bin/python
 
-.PHONY: help lab install install-test test lint notebooks constraints
+.PHONY: help lab install install-test test lint notebooks bench pictures constraints
 .DEFAULT_GOAL := help
 
 help:
@@ -13,6 +13,8 @@ help:
 	@echo "make test         run every test: lint, types, units, notebooks, browser"
 	@echo "make lint         only ruff, mypy and import-linter"
 	@echo "make notebooks    run all notebooks again and store their outputs"
+	@echo "make bench        time this package beside the textbook way (TORCH=/path/to/python: and PyTorch)"
+	@echo "make pictures     draw the pictures of the README again"
 	@echo "make constraints  renew the tested versions in constraints.txt"
 
 install:
@@ -32,6 +34,12 @@ lint: install-test
 
 notebooks: install-test
 	@$(IN_VENV) tests/notebooks.py store $(NOTEBOOK)
+
+bench: install
+	@.venv/bin/dlcourse bench $(if $(TORCH),--torch-python "$(TORCH)")
+
+pictures: install
+	@$(IN_VENV) scripts/pictures.py
 
 constraints: install
 	@$(IN_VENV) scripts/constraints.py
