@@ -28,17 +28,13 @@ class Held:
 
 
 def freed_blocks(
-    order: str = "scattered",
-    *,
-    blocks: int = 100,
-    size: int = MIB,
-    large_before: bool = True,
-    give_back: bool = False,
+    order: str = "scattered", *, blocks: int = 100, size: int = MIB, large_before: bool = True, give_back: bool = False
 ) -> list[Held]:
-    """Make and write `blocks` arrays of `size` bytes, then free one after the other -> blocks + 1 moments, the first of
-    them with all arrays alive.
+    """Make and write `blocks` arrays of `size` bytes, then free one after the other.
+    -> blocks + 1 moments, the first of them with all arrays alive.
 
-    order: see `free_order`. large_before: make and free one array of 25 MiB first, as most programs have done.
+    order: see `free_order`.
+    large_before: make and free one array of 25 MiB first, as most programs have done.
     give_back: let the allocator give back what it can after each free (`trim`).
     """
     if large_before:
@@ -65,8 +61,9 @@ def free_order(order: str, blocks: int) -> list[int]:
 
 
 def made_again(times: int = 3, *, blocks: int = 16, size: int = MIB) -> list[int]:
-    """Make and write `blocks` arrays of `size` bytes and free them all, `times` times -> by how many bytes the resident
-    size of the process rose each time. What is freed is used again, so only the first time counts in full."""
+    """Make and write `blocks` arrays of `size` bytes and free them all, `times` times.
+    -> by how many bytes the resident size of the process rose each time. What is freed is used
+    again, so only the first time counts in full."""
     np.ones(LARGE, np.uint8)
     rises = []
     for _ in range(times):
