@@ -265,9 +265,10 @@ class Dashboard:
             self._label.value = f"Epoch {step.epoch}, step {step.step} of {step.steps}, loss {step.loss:.3f}{ending}"
             self._told = now
         if now - self._drawn >= max(self.every, 10 * self._cost):
+            before = time.thread_time()  # the work, and not the time that others take from this thread
             self._image.value = self.picture().png(1)
-            self._drawn = time.perf_counter()
-            self._cost = self._drawn - now
+            self._cost = time.thread_time() - before
+            self._drawn = now
 
 
 WIDTH, HEIGHT = 10.0, 3.9
@@ -279,8 +280,8 @@ def _dashboard(step: Step, kinds: dict[str, int], traced: dict[int, int], sizes:
     history = step.history
     _loss(loss, history)
     loss.set_xlim(0, 1.02 * step.steps)
-    stopped = f", stopped after step {step.step} of {step.steps}" if history.stopped or step.step < step.steps else ""
-    title(loss, f"Loss {step.loss:.2f}", f"epoch {step.epoch}{stopped}")
+    place = f"epoch {step.epoch}, step {step.step} of {step.steps}"
+    title(loss, f"Loss {step.loss:.2f}", f"{place}: stopped" if history.stopped else place)
 
     grown = [max(0, size - before) for size in sizes]
     highest = max(traced.values(), default=0)

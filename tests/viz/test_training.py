@@ -184,7 +184,7 @@ def test_stop_ends_the_training_after_the_present_step():
         history = train(lambda step: live.stop() if step.step == 2 else None, live)
     assert len(history.step_loss) == 2
     assert history.stopped == "a callback ended it after step 2"
-    assert "stopped after step 2 of 6" in next(text.get_text() for text in live.picture().axes[0].texts)
+    assert "epoch 1, step 2 of 6: stopped" in next(text.get_text() for text in live.picture().axes[0].texts)
 
 
 def test_a_dashboard_can_be_used_again_after_a_stop():
