@@ -31,6 +31,7 @@ PEAK_LIMIT = 1536 * MIB  # Binder gives 2 GiB to the kernel and JupyterLab toget
 SECONDS, SECONDS_TRAINING = 20, 30  # a notebook that trains says so in its metadata: {"dlcourse": {"trains": true}}
 COMPARED = ("text/plain", "text/html", "text/markdown", "text/latex", "application/json")
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
+WIDGET_TEXT = "Here are sliders or buttons while a kernel is running: run this cell."
 
 
 def paths() -> list[Path]:
@@ -134,7 +135,8 @@ def store(path: Path, fresh: bool) -> None:
         cell.id = f"cell-{index:03d}"
         cell.metadata.pop("execution", None)
         for output in cell.get("outputs", []):
-            output.get("data", {}).pop(WIDGET_VIEW, None)  # a model's id is random; the text beside it stays
+            if output.get("data", {}).pop(WIDGET_VIEW, None):  # a model's id is random, and its text is for programmers
+                output.data["text/plain"] = WIDGET_TEXT
     for number, (old, new) in enumerate(zip(code_cells(before), code_cells(notebook), strict=True), 1):
         if not fresh and old.execution_count == number and says_the_same(old, new):
             new.outputs = old.outputs

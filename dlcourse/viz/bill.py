@@ -77,8 +77,10 @@ def _sum(row: Any) -> int:
 
 
 def _legend(bill: Bill, kind: str) -> str:
-    if kind == "workspace":  # comes and goes with each layer, so a sum of it never exists
-        return f"workspace, at most {binary(max(row.workspace for row in bill.rows))} at a time"
+    if (
+        kind == "workspace"
+    ):  # comes and goes with each call, so a sum of it never exists; a moment of the step holds more
+        return f"workspace, at most {binary(max(row.workspace for row in bill.rows))} in one call"
     return f"{kind} {binary(bill.total(kind))}"
 
 

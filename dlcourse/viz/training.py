@@ -29,6 +29,9 @@ def curves(history: History) -> Picture:
     figure, axes = picture(1, 2 if accuracy else 1, width=10 if accuracy else 8.5, height=3.8, squeeze=False)
     loss = axes[0, 0]
     _loss(loss, history)
+    if history.step_loss:  # the axis shows what the title names, and a point at 0 whole
+        top = max(loss.get_ylim()[1], 1.05 * history.step_loss[0])
+        loss.set_ylim(-0.03 * top, top)
     finding = (
         f"The loss goes from {history.step_loss[0]:.2f} to {history.step_loss[-1]:.2f}" if history.step_loss else ""
     )
@@ -38,7 +41,8 @@ def curves(history: History) -> Picture:
         found = f"Validation accuracy ends at {accuracy[-1]:.1%}"
         numbers = range(1, len(accuracy) + 1)
         axes[0, 1].plot(numbers, [100 * value for value in accuracy], "o-", color=CHECK)
-        axes[0, 1].set(xlabel="epoch", ylabel="per cent right", ylim=(0, 100), xticks=numbers)
+        axes[0, 1].set(xlabel="epoch", ylabel="per cent right", ylim=(-3, 103))
+        axes[0, 1].set_xticks([number for number in numbers if number % -(-len(numbers) // 10) == 0])
         title(axes[0, 1], found, "after each epoch")
         figure.alt += f" {found}."
     return figure

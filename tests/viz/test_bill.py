@@ -85,7 +85,7 @@ def test_bill_draws_every_row_to_its_length(cifar):
 
 def test_bill_says_that_workspace_is_not_a_sum(cifar):
     labels = [text.get_text() for text in viz.bill(cifar).legends[0].get_texts()]
-    assert f"workspace, at most {binary(max(row.workspace for row in cifar.rows))} at a time" in labels
+    assert f"workspace, at most {binary(max(row.workspace for row in cifar.rows))} in one call" in labels
     assert f"saved {binary(cifar.total('saved'))}" in labels
 
 

@@ -75,6 +75,19 @@ def test_curves_without_accuracy_show_the_loss_alone(epochs):
     assert len(curves(History([3.0, 2.0, 1.0], epochs)).axes) == 1
 
 
+def test_curves_show_the_first_loss_and_every_point_whole():
+    history = History([9.0] + [1.0] * 299, [HISTORY.epochs[0] | {"val_loss": 0.0, "val_accuracy": 1.0}] * 3)
+    loss, accuracy = curves(history).axes
+    assert loss.get_ylim()[0] < 0 and loss.get_ylim()[1] > 9
+    assert accuracy.get_ylim()[0] < 0 and accuracy.get_ylim()[1] > 100
+
+
+@pytest.mark.parametrize("epochs, ticks", [(1, [1]), (6, [1, 2, 3, 4, 5, 6]), (20, list(range(2, 21, 2)))])
+def test_curves_number_at_most_ten_epochs(epochs, ticks):
+    _, accuracy = curves(History([1.0] * epochs, HISTORY.epochs[:1] * epochs)).axes
+    assert accuracy.get_xticks().tolist() == ticks
+
+
 def test_curves_of_an_empty_history_are_drawn():
     assert curves(History()).png(1).startswith(b"\x89PNG")
 
