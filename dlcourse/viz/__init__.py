@@ -1,5 +1,6 @@
 """Every picture and widget of the course. Each function returns a picture that a cell shows as its last expression."""
 
+from dlcourse.viz.arrays import sizes, strip
 from dlcourse.viz.bench import seconds_against_bytes
 from dlcourse.viz.bill import bill, timeline
 from dlcourse.viz.course import course_map
@@ -24,6 +25,8 @@ __all__ = [
     "pictures",
     "rulers",
     "seconds_against_bytes",
+    "sizes",
+    "strip",
     "timeline",
     "use",
 ]

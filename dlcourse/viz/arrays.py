@@ -72,23 +72,33 @@ def sizes(
     circumstances: str = "",
     *,
     chosen: str | None = None,
+    before: Mapping[str, int] | None = None,
     marks: Mapping[str, int] | None = None,
     up_to: int | None = None,
 ) -> Picture:
     """A bar for each of `rows`, {name: bytes}, with its bytes beside it. `finding`: the title, what is to be seen.
 
-    chosen: the row that is drawn in colour (None: all of them). up_to: bytes at the right end of the axis, the same for
-    pictures that are to be compared (None: as wide as the longest bar needs). With `marks`, {name: bytes}, the axis is
-    logarithmic from 1 KiB on, and each mark is a line across it.
+    chosen: the row that is drawn in colour (None: all of them). before: {name of a row: bytes that it needs too, but that
+    were made before}, a pale bar behind its own. up_to: bytes at the right end of the axis, the same for pictures that
+    are to be compared (None: as wide as the longest bar needs). With `marks`, {name: bytes}, the axis is logarithmic
+    from 1 KiB on, and each mark is a line across it.
     """
-    end = up_to or 1.15 * max(rows.values())
+    older = {row: (before or {}).get(row, 0) for row in rows}
+    ends = {row: count + older[row] for row, count in rows.items()}
+    labels = {
+        row: binary(count) + (f", and {binary(older[row])} made before" if older[row] else "")
+        for row, count in rows.items()
+    }
+    end = up_to or 1.15 * max(ends.values())
     size, name = (1, "") if marks else unit(end / 1.15)
     figure, axes = picture(width=8.5, height=(1.75 if marks else 1.25) + 0.36 * len(rows))
     colours = [ARRAY if chosen in (None, row) else REST for row in rows]
     axes.barh(range(len(rows)), [count / size for count in rows.values()], height=0.7, color=colours)
-    for place, count in enumerate(rows.values()):
+    for place, row in enumerate(rows):
+        if older[row]:
+            axes.barh(place, older[row] / size, left=rows[row] / size, height=0.7, color=REST)
         words = axes.annotate(
-            binary(count), (count / size, place), (5, 0), textcoords="offset points", va="center", size=10
+            labels[row], (ends[row] / size, place), (5, 0), textcoords="offset points", va="center", size=10
         )
         words.set_bbox({"facecolor": "white", "edgecolor": "none", "pad": 1, "alpha": 0.85})
     axes.set_yticks(range(len(rows)), list(rows))
@@ -100,14 +110,12 @@ def sizes(
     if marks:
         _logarithmic(axes, end, marks)
     title(axes, finding, circumstances)
-    figure.alt = (
-        f"{finding}. A bar for each: " + "; ".join(f"{row} {binary(count)}" for row, count in rows.items()) + "."
-    )
+    figure.alt = f"{finding}. A bar for each: {'; '.join(f'{row} {label}' for row, label in labels.items())}."
     return figure
 
 
 def _logarithmic(axes: Any, end: float, marks: Mapping[str, int]) -> None:
-    ticks = [2**power for power in range(10, 60, 5) if 2**power <= end]
+    ticks = [2**power for power in range(10, 60, 5) if 2**power < end]
     axes.set_xscale("log", base=2)
     axes.set_xlim(2**10, end)
     axes.set_xticks(ticks, [binary(tick).replace(".00", "").replace(".0", "") for tick in ticks])

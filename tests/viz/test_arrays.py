@@ -59,6 +59,14 @@ def test_sizes_have_bars_as_long_as_their_bytes():
     assert drawn.alt == "Three is more. A bar for each: one 1.00 MiB; three 3.00 MiB."
 
 
+def test_bytes_made_before_are_a_pale_bar_behind_the_row_s_own():
+    drawn = sizes({"a": 3 * 2**20, "b": 0}, "One is pale", before={"b": 2 * 2**20})
+    own, none, pale = drawn.axes[0].patches
+    assert (own.get_width(), none.get_width(), pale.get_x(), pale.get_width()) == (3, 0, 0, 2)
+    assert pale.get_facecolor() != own.get_facecolor()
+    assert drawn.alt == "One is pale. A bar for each: a 3.00 MiB; b 0 B, and 2.00 MiB made before."
+
+
 def test_sizes_with_marks_keep_their_axis():
     for factor in (1, 1000):
         drawn = sizes({"a": 4096 * factor, "b": 8192}, "Sizes", chosen="b", marks={"here": 2**30}, up_to=2**36)
@@ -67,8 +75,18 @@ def test_sizes_with_marks_keep_their_axis():
         assert first != second
 
 
-def test_text_of_sizes_stays_inside_the_picture():
-    drawn = sizes({"a long name of a row": 2**34}, "One", "of a kind", marks={"here": 2**31}, up_to=2**38)
+@pytest.mark.parametrize(
+    ("bytes_", "more"),
+    [
+        (2**34, {"marks": {"here": 2**31}, "up_to": 2**38}),
+        (2**37, {"marks": {"here": 2**31}, "up_to": 2**40}),
+        (2**10, {"marks": {"here": 2**31}, "up_to": 2**40}),
+        (2**26, {}),
+        (2**26, {"before": {"a long name of a row": 2**24}, "up_to": 2**27}),
+    ],
+)
+def test_text_of_sizes_stays_inside_the_picture(bytes_, more):
+    drawn = sizes({"a long name of a row": bytes_}, "One", "of a kind", **more)
     drawn.draw_without_rendering()
     edge = drawn.bbox
     for text in [child for child in drawn.axes[0].get_children() if isinstance(child, Text) and child.get_text()]:
