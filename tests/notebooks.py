@@ -186,8 +186,9 @@ class Sampler(threading.Thread):
                 return
 
 
-def measure(path: Path) -> tuple[float, int]:
-    """-> seconds from the kernel's start to its last cell, and peak bytes: the sampled tree's or the kernel's own."""
+def measure(path: Path) -> tuple[float, float, int]:
+    """-> seconds from the kernel's start to its last cell, seconds of processor time of the kernel and its ended children,
+    and peak bytes: the sampled tree's or the kernel's own."""
     notebook = nbformat.read(path, as_version=4)
     start = time.perf_counter()
     with kernel(notebook, path) as client:
@@ -199,7 +200,7 @@ def measure(path: Path) -> tuple[float, int]:
         seconds = time.perf_counter() - start
         sampler.over.set()
         sampler.join()
-        return seconds, max(sampler.peak, high_water(root))
+        return seconds, sum(root.cpu_times()[:4]), max(sampler.peak, high_water(root))
 
 
 def twice(path: Path) -> list[str]:
@@ -225,21 +226,23 @@ def twice(path: Path) -> list[str]:
 
 
 def report_measures(notebooks: list[Path], slow: float) -> int:
-    print(f"{'notebook':<32} {'time':>8} {'limit':>8} {'peak memory':>12} {'limit':>10}")
+    print(f"{'notebook':<32} {'time':>8} {'of it used':>11} {'limit':>8} {'peak memory':>12} {'limit':>10}")
     failures = 0
     for path in notebooks:
         trains = nbformat.read(path, as_version=4).metadata.get("dlcourse", {}).get("trains", False)
         limit = (SECONDS_TRAINING if trains else SECONDS) * slow
         try:
-            seconds, peak = measure(path)
+            seconds, used, peak = measure(path)
         except FAILURES as error:
             failures += 1
             print(f"{name_of(path):<32} failed: {error}", flush=True)
             continue
-        over = [what for what, much in (("TIME", seconds > limit), ("MEMORY", peak > PEAK_LIMIT)) if much]
+        # Where others use the machine too, the clock says nothing about the notebook: both times must be over.
+        over = [what for what, much in (("TIME", min(seconds, used) > limit), ("MEMORY", peak > PEAK_LIMIT)) if much]
         failures += bool(over)
         row = (
-            f"{name_of(path):<32} {seconds:>6.1f} s {limit:>6.0f} s {peak / MIB:>8.0f} MiB {PEAK_LIMIT / MIB:>6.0f} MiB"
+            f"{name_of(path):<32} {seconds:>6.1f} s {used:>9.1f} s {limit:>6.0f} s "
+            f"{peak / MIB:>8.0f} MiB {PEAK_LIMIT / MIB:>6.0f} MiB"
         )
         print(row, *(f" OVER ITS LIMIT OF {what}" for what in over), flush=True)
     return failures
