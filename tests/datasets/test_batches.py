@@ -117,10 +117,11 @@ def test_a_pickle_that_would_run_something_is_refused_and_runs_nothing(tmp_path)
         (b"numpy.core.multiarray", b"scalar"),
         (b"numpy", b"ndarray.tofile"),
         (b"builtins", b"getattr"),
-        (b"_codecs", b"encode"),
+        (b"_codecs", b"decode"),
+        (b"numpy._core.numeric", b"frombuffer"),
     ],
 )
-def test_only_three_names_are_let_in(tmp_path, asked):
+def test_only_the_names_of_an_array_of_bytes_are_let_in(tmp_path, asked):
     data = official.pickled(official.dictionary([(official.string(b"data"), official.name(*asked))]))
     with pytest.raises(ValueError, match=f"asks for {(b'.'.join(asked)).decode()}, which"):
         read_cifar10_batch(write(tmp_path, data))
@@ -171,3 +172,71 @@ def test_a_short_pickle_cannot_ask_for_gigabytes(tmp_path):
     for numbered in (b"r\xff\xff\xff\x7f", b"p2000000000\n"):
         with pytest.raises(ValueError, match=r"numbers an object \d+, in \d+ bytes"):
             read_cifar10_batch(write(tmp_path, official.pickled(b"]" + numbered)))
+
+
+@pytest.mark.parametrize("core", [b"numpy.core", b"numpy._core"])
+@pytest.mark.parametrize("key", [str, str.encode])
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+def test_a_batch_that_python_3_wrote_is_read_in_every_protocol(tmp_path, protocol, key, core):
+    x, y = official.pictures(5)
+    for data in (official.planes(x), np.asfortranarray(official.planes(x))):
+        content = {key("data"): data, key("labels"): y.tolist(), key("filenames"): [b"a.png", "b.png"]}
+        raw = pickle.dumps(content, protocol)
+        if protocol < 4:  # a name ends with its line
+            raw = raw.replace(b"numpy._core", core)
+        else:  # a byte of length stands before it, and frames have lengths, which are left out
+            frame = raw.index(b"\x95")
+            raw = raw[:frame] + raw[frame + 9 :]
+            for name in (b".multiarray", b".numeric"):
+                old, new = b"numpy._core" + name, core + name
+                raw = raw.replace(bytes([len(old)]) + old, bytes([len(new)]) + new)
+        got_x, got_y = read_cifar10_batch(write(tmp_path, raw, "data_batch_1"))
+        np.testing.assert_array_equal(got_x, x)
+        np.testing.assert_array_equal(got_y, y)
+
+
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+def test_a_pickle_of_python_3_with_another_dtype_or_cut_off_is_called_a_pickle(tmp_path, protocol):
+    raw = pickle.dumps({"data": np.zeros((2, 3072), np.uint8), "labels": [0, 0]}, protocol)
+    with pytest.raises(ValueError, match="cannot be read as a pickled"):
+        read_cifar10_batch(write(tmp_path, raw[:-20], "data_batch_1"))
+    for dtype in (np.float32, np.int8, object):
+        raw = pickle.dumps({"data": np.zeros((2, 3072), dtype), "labels": [0, 0]}, protocol)
+        with pytest.raises(ValueError, match="cannot be read as a pickled"):
+            read_cifar10_batch(write(tmp_path, raw, "data_batch_1"))
+
+
+def encoded(text, encoding="latin1"):
+    return b"c_codecs\nencode\n(" + official_text(text) + official_text(encoding) + b"tR"
+
+
+def official_text(text):
+    return b"X" + len(text.encode()).to_bytes(4, "little") + text.encode()
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (encoded("00", "hex"), "encoding 'hex'"),
+        (encoded("0", "unicode_escape"), "encoding 'unicode_escape'"),
+        (b"c_codecs\nencode\n}(" + official_text("_room") + official.number(2**30) + b"ub", "change how text"),
+        # One text, encoded ten times: its second to tenth time costs a few bytes each.
+        (
+            b"](" + official_text("x" * 1000) + b"r\x05\0\0\0" + b"c_codecs\nencode\n(j\x05\0\0\0X\x06\0\0\0latin1tR" * 10 + b"e",
+            "longer than the file",
+        ),
+        (b"cnumpy._core.numeric\n_frombuffer\n(NNNNtR", "not of bytes"),
+    ],
+)  # fmt: skip
+def test_the_stand_ins_can_be_neither_changed_nor_made_to_do_more(tmp_path, content, message):
+    with pytest.raises(ValueError, match=message):
+        read_cifar10_batch(write(tmp_path, official.pickled(content)))
+
+
+def test_an_array_that_was_never_filled_and_a_label_of_many_digits_are_refused(tmp_path):
+    never = official.name(b"numpy", b"ndarray") + b")\x81"  # made by NEWOBJ, with no state
+    labels = official.listing([b"\x8a\x09" + bytes(8) + b"\x01"])  # 2**64
+    for data, message in ((never, "'data' is"), (official.array(b"\0" * 3072, (1, 3072)), "list of integers")):
+        content = [(official.string(b"data"), data), (official.string(b"labels"), labels)]
+        with pytest.raises(ValueError, match=message):
+            read_cifar10_batch(write(tmp_path, official.pickled(official.dictionary(content))))
