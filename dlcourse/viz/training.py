@@ -32,6 +32,7 @@ def curves(history: History) -> Picture:
     if history.step_loss:  # the axis shows what the title names, and a point at 0 whole
         top = max(loss.get_ylim()[1], 1.05 * history.step_loss[0])
         loss.set_ylim(-0.03 * top, top)
+        loss.legend(loc="upper right")  # up to its first loss the axis is empty where the training ends
     finding = (
         f"The loss goes from {history.step_loss[0]:.2f} to {history.step_loss[-1]:.2f}" if history.step_loss else ""
     )
