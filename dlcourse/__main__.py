@@ -2,8 +2,10 @@
 
 import argparse
 import difflib
+import functools
 import importlib
 import json
+import math
 import os
 import subprocess
 import sys
@@ -19,16 +21,46 @@ DATA = ("digits", "shapes", "cifar10", "mnist")
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run one command; returns the exit code: 0, 1 where it failed, 2 where it was called wrongly."""
+    """Run one command; returns the exit code: 0, 1 where it failed, 2 where it was called wrongly, 141 where whoever
+    read its output went away (`dlcourse doctor | head -1`), as a shell reports it of other programs."""
+    for name in (
+        "stdout",
+        "stderr",
+    ):  # None where the shell closed it (2>&-); and a file opened later would take its place
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115  it stays open to the end
+    try:
+        try:
+            return _called(arguments)
+        finally:
+            sys.stdout.flush()  # here and not at the interpreter's end, where nothing can be caught
+    except BrokenPipeError:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        for stream in (sys.stdout, sys.stderr):  # what is left in their buffers is written at the end
+            os.dup2(nowhere, stream.fileno())
+        return 141
+
+
+def _called(arguments: list[str] | None) -> int:
     options = _parser().parse_args(arguments)
     try:
         return options.run(options)
     except KeyboardInterrupt:
-        print("dlcourse: stopped", file=sys.stderr)
+        print(f"dlcourse: stopped{_way_on(getattr(options, 'checkpoint', None))}", file=sys.stderr)
         return 130
+    except BrokenPipeError:
+        raise
     except (ValueError, TypeError, OSError, ArithmeticError, MemoryError) as error:
         print(f"dlcourse: error: {error or type(error).__name__}", file=sys.stderr)
         return 1
+
+
+def _way_on(folder: str | None) -> str:
+    if folder is None:
+        return ""
+    if not Path(folder, "latest.safetensors").exists():
+        return f" before the first checkpoint: nothing is in {folder}; --checkpoint-every STEPS writes one sooner"
+    return f"; the last checkpoint in {folder} stands: the same command with --resume goes on from it"
 
 
 def lab(options: argparse.Namespace) -> int:
@@ -69,6 +101,8 @@ def train(options: argparse.Namespace) -> int:
         raise FileExistsError(f"{options.checkpoint} holds a checkpoint: add --resume to go on, or name another folder")
     if options.resume and not options.checkpoint:
         raise ValueError("--resume needs --checkpoint FOLDER: the folder to go on from")
+    if options.checkpoint_every is not None and not options.checkpoint:
+        raise ValueError("--checkpoint-every needs --checkpoint FOLDER: the folder to write to")
     data = _data(options)
     model = models.NAMED[options.network](classes=len(data.train.class_names))
     optimizer = getattr(optim, options.optimizer)(**({} if options.lr is None else {"lr": options.lr}))
@@ -191,8 +225,17 @@ class _Parser(argparse.ArgumentParser):
         known = [option for action in self._actions for option in action.option_strings]
         close = difflib.get_close_matches(unknown, known, n=1)
         self.exit(
-            2, f"{self.prog}: error: {message}{f'; did you mean {close[0]}?' if close else ''}\n{self.format_usage()}"
+            2, f"{self.prog}: error: {message}{f'; did you mean {close[0]}?' if close else ''}\n{self._short()}\n"
         )
+
+    def _short(self) -> str:
+        """The usage in one line: what must be given, and where the rest is named."""
+        needed = []
+        for action in self._actions:
+            name = action.metavar or (f"{{{','.join(action.choices)}}}" if action.choices else action.dest.upper())
+            if action.required:
+                needed.append(" ".join([*action.option_strings[:1], str(name)]))
+        return f"usage: {' '.join([self.prog, *needed])} [options]; {self.prog} --help names them"
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
         parsed, unknown = self.parse_known_args(args, namespace)
@@ -202,14 +245,25 @@ class _Parser(argparse.ArgumentParser):
         return parsed
 
 
-def _positive(text: str) -> int:
+def _whole(text: str, least: int = 0, most: float = math.inf) -> int:
     try:
         number = int(text)
     except ValueError:
-        number = 0
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"must be a whole number of at least 1, got {text!r}")
+        number = least - 1
+    if not least <= number <= most:
+        until = "" if most == math.inf else f" and at most {most}"
+        raise argparse.ArgumentTypeError(f"must be a whole number of at least {least}{until}, got {text!r}")
     return number
+
+
+_positive = functools.partial(_whole, least=1)
+_port = functools.partial(_whole, least=1, most=65535)
+
+
+def _path(text: str) -> str:
+    if not text.strip():
+        raise argparse.ArgumentTypeError(f"must be the name of a file or folder, got {text!r}")
+    return text
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -227,7 +281,7 @@ def _parser() -> argparse.ArgumentParser:
 
     one = command(lab)
     one.add_argument("--no-browser", action="store_true", help="print the address, open nothing")
-    one.add_argument("--port", type=_positive, help="the port to serve at (default: 8888 or the next free one)")
+    one.add_argument("--port", type=_port, help="the port to serve at (default: 8888 or the next free one)")
 
     one = command(doctor)
     one.add_argument("--json", action="store_true", help="for machines")
@@ -236,7 +290,9 @@ def _parser() -> argparse.ArgumentParser:
     one.add_argument("network", choices=NETWORKS, help="one of %(choices)s")
     one.add_argument("--data", choices=DATA, default="digits", help="one of %(choices)s (default: %(default)s)")
     one.add_argument("--samples", type=_positive, help="how many training pictures to draw, for shapes")
-    one.add_argument("--path", help="the archive or folder to read cifar10 or mnist from, instead of the network")
+    one.add_argument(
+        "--path", type=_path, help="the archive or folder to read cifar10 or mnist from, instead of the network"
+    )
     one.add_argument("--epochs", type=_positive, default=1, help="passes over the data (default: %(default)s)")
     one.add_argument("--batch-size", type=_positive, default=100, help="samples of a step (default: %(default)s)")
     one.add_argument("--micro-batch", type=_positive, default=25, help="samples at a time (default: %(default)s)")
@@ -246,8 +302,10 @@ def _parser() -> argparse.ArgumentParser:
         "--optimizer", choices=OPTIMIZERS, default="Adam", help="one of %(choices)s (default: %(default)s)"
     )
     one.add_argument("--lr", type=float, help="learning rate (default: the optimizer's own)")
-    one.add_argument("--seed", type=int, default=0, help="of parameters, data order and dropout (default: %(default)s)")
-    one.add_argument("--checkpoint", metavar="FOLDER", help="write the state there, at the end and …")
+    one.add_argument(
+        "--seed", type=_whole, default=0, help="of parameters, data order and dropout (default: %(default)s)"
+    )
+    one.add_argument("--checkpoint", type=_path, metavar="FOLDER", help="write the state there, at the end and …")
     one.add_argument("--checkpoint-every", type=_positive, metavar="STEPS", help="… each so many steps")
     one.add_argument("--resume", action="store_true", help="go on from the checkpoint, to the bit")
     one.add_argument("--json", action="store_true", help="one JSON object at the end, and nothing else")
@@ -268,7 +326,7 @@ def _parser() -> argparse.ArgumentParser:
     one.add_argument("--rounds", type=_positive, default=7, help="counted runs of each side (default: %(default)s)")
     one.add_argument("--threads", type=_positive, default=min(2, usable_cores()), help="(default: %(default)s)")
     one.add_argument("--torch-python", metavar="PATH", help="an interpreter that has PyTorch, to measure beside it")
-    one.add_argument("--picture", metavar="FILE", help="write seconds against bytes as a PNG")
+    one.add_argument("--picture", type=_path, metavar="FILE", help="write seconds against bytes as a PNG")
     one.add_argument("--json", action="store_true", help="one JSON object, for machines")
     return parser
 

@@ -1,6 +1,7 @@
 """The command line, run as a person runs it: in a process of its own."""
 
 import json
+import os
 import subprocess
 import sys
 
@@ -67,6 +68,10 @@ def test_a_checkpoint_is_not_overwritten_unasked(tmp_path):
         (["train", "mlp", "--data", "imagenet"], "choose from"),
         (["train", "mlp", "--batch-size", "0"], "whole number of at least 1"),
         (["train", "mlp", "--workers", "two"], "whole number of at least 1"),
+        (["train", "mlp", "--seed", "-1"], "whole number of at least 0, got '-1'"),
+        (["train", "mlp", "--checkpoint", ""], "must be the name of a file or folder"),
+        (["lab", "--port", "99999"], "at most 65535, got '99999'"),
+        (["admit", "mlp"], "usage: dlcourse admit MODULE:FUNCTION --budget SIZE [options]"),
         (["train"], "network"),
         (["trane", "mlp"], "choose from"),
         ([], "COMMAND"),
@@ -76,13 +81,17 @@ def test_a_wrong_call_says_what_would_be_right_and_ends_with_2(arguments, expect
     with pytest.raises(SystemExit) as ended:
         main(arguments)
     assert ended.value.code == 2
-    assert expected in capsys.readouterr().err
+    error = capsys.readouterr().err
+    assert expected in error
+    assert error.count("\n") == 2, "the reason, and the usage in one line"
+    assert "--help names" in error
 
 
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
         (["train", "mlp", "--resume"], "--checkpoint"),
+        (["train", "mlp", "--checkpoint-every", "5"], "--checkpoint-every needs --checkpoint FOLDER"),
         (["train", "mlp", "--samples", "100"], "--data shapes"),
         (["train", "mlp", "--path", "x"], "cifar10"),
         (["train", "mlp", "--lr", "-1"], "lr"),
@@ -112,3 +121,45 @@ def test_doctor_says_what_mends_a_thing_that_is_missing(monkeypatch):
     assert "no_such_package" in text
     assert "make install" in text
     assert "to mend" in text.splitlines()[-1]
+
+
+def test_a_reader_that_goes_away_ends_a_command_quietly(tmp_path):
+    for arguments, codes in ((["train", "mlp"], {141}), (["doctor"], {141}), (["--help"], {0, 141})):
+        reading, writing = os.pipe()
+        os.close(reading)
+        done = subprocess.run(
+            [sys.executable, "-m", "dlcourse", *arguments], stdout=writing, stderr=subprocess.PIPE, text=True,
+            cwd=tmp_path, timeout=120, check=False,
+        )  # fmt: skip
+        os.close(writing)
+        assert done.returncode in codes  # argparse itself passes over an error of its help
+        assert "Pipe" not in done.stderr and "pipe" not in done.stderr
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a shell of Unix closes the stream")
+@pytest.mark.parametrize("closed", ["1", "2", "1 2"])
+def test_training_goes_on_where_the_shell_has_closed_a_stream(tmp_path, closed):
+    closing = " ".join(f"{stream}>&-" for stream in closed.split())
+    command = ["sh", "-c", f'exec "$0" -m dlcourse train mlp --checkpoint run {closing}', sys.executable]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "run" / "latest.safetensors").exists()
+    assert ("test accuracy" in done.stdout) == ("1" not in closed)
+
+
+def test_an_interrupted_training_says_what_stands_and_how_to_go_on(tmp_path, monkeypatch, capsys):
+    from dlcourse import train
+
+    def interrupted(*_arguments, **_options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(train, "evaluate", interrupted)
+    folder = str(tmp_path / "run")
+    assert main(["train", "mlp", "--json", "--checkpoint", folder]) == 130
+    error = capsys.readouterr().err
+    assert f"the last checkpoint in {folder} stands" in error and "--resume" in error
+    monkeypatch.setattr(train, "fit", interrupted)
+    assert main(["train", "mlp", "--json", "--checkpoint", f"{folder}2"]) == 130
+    assert "before the first checkpoint" in capsys.readouterr().err
+    assert main(["train", "mlp", "--json"]) == 130
+    assert capsys.readouterr().err == "dlcourse: stopped\n"
