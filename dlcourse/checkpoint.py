@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 from safetensors import SafetensorError, safe_open
 
 from dlcourse import tree
@@ -26,13 +27,34 @@ class CheckpointError(OSError):
     """A checkpoint that cannot be written or read, or that belongs to another training. Names the file and the reason."""
 
 
+def prepare(folder: str | Path) -> None:
+    """Make the folder and see that it can be written to, before a training begins. Removes what a killed process left
+    of a checkpoint that it was writing. Raises CheckpointError."""
+    trial = _partial(Path(folder) / FILE)
+    try:
+        trial.parent.mkdir(parents=True, exist_ok=True)
+        for left in trial.parent.glob("latest*.partial"):
+            owner = left.name.split(".")[1]
+            if not (owner.isdigit() and psutil.pid_exists(int(owner))):
+                left.unlink()
+        trial.touch()
+        trial.unlink()
+    except OSError as error:
+        raise CheckpointError(f"checkpoints cannot be written to {folder}: {error}; name a folder that can") from error
+
+
+def _partial(path: Path) -> Path:
+    """The temporary name of a checkpoint: each process has its own, so that two cannot write into one file."""
+    return path.with_suffix(f".{os.getpid()}.partial")
+
+
 def save(folder: str | Path, params: Any, slots: Any, history: dict[str, Any], settings: dict[str, Any]) -> Path:
     """Write the state as `folder`/latest.safetensors, in place of the one before; returns the path.
 
     Raises CheckpointError where it cannot be written; the checkpoint before is then as it was. Copies no array.
     """
     path = Path(folder) / FILE
-    partial = path.with_suffix(".partial")
+    partial = _partial(path)
     arrays, numbers = _split({"params": params, "slots": slots})
     arrays = {name: np.asarray(array, order="C") for name, array in arrays.items()}  # the file's order; mostly a no-op
     text = json.dumps({"numbers": numbers, "history": history, "settings": settings})
@@ -45,6 +67,9 @@ def save(folder: str | Path, params: Any, slots: Any, history: dict[str, Any], s
         needed = tree.nbytes(arrays)
         kept = "; the checkpoint before it is unharmed" if path.exists() else ""
         raise CheckpointError(f"{path} could not be written ({needed:,} bytes): {error}{kept}") from error
+    except BaseException:  # an interrupt
+        _remove(partial)
+        raise
     return path
 
 
@@ -135,7 +160,15 @@ def _describe(value: Any) -> Any:
         return f"{_describe(value.func)}{value.args}{sorted(value.keywords.items())}"
     if dataclasses.is_dataclass(value):
         return repr(value)
-    return f"{getattr(value, '__module__', '')}.{getattr(value, '__qualname__', type(value).__qualname__)}"
+    name = f"{getattr(value, '__module__', '')}.{getattr(value, '__qualname__', type(value).__qualname__)}"
+    if (
+        "<" in name
+    ):  # a lambda, or a function in a function: many have one name, so its code and what it closes over count
+        code, cells = value.__code__, value.__closure__ or ()
+        parts = [code.co_code.hex(), *(repr(c) for c in code.co_consts if not hasattr(c, "co_code"))]
+        parts += [str(_describe(cell.cell_contents)) for cell in cells]
+        name += f" crc {zlib.crc32(' '.join(parts).encode()):08x}"
+    return name
 
 
 def _split(state: Any) -> tuple[dict[str, np.ndarray], dict[str, int]]:

@@ -59,7 +59,9 @@ class Batch:
         if len(self) == 0:
             raise ValueError("the batch is empty: expected at least one sample")
         if self.micro_batch is not None:
-            at_least_one("micro_batch", self.micro_batch)
+            at_least(1, "micro_batch", self.micro_batch)
+        at_least(0, "seed", self.seed)
+        at_least(0, "step", self.step)
 
     def __len__(self) -> int:
         return len(self.x) if self.rows is None else len(self.rows)
@@ -89,7 +91,7 @@ def batch_gradients(
     model: Sequential, params: Params, batch: Batch, loss: Loss, workers: int
 ) -> tuple[float, Params, list[Any]]:
     """-> (loss, grads, what `model.update_buffers` needs of each micro-batch, in order). See `gradients`."""
-    at_least_one("workers", workers)
+    at_least(1, "workers", workers)
     dtype = param_dtype(params)
 
     def one(index: int) -> tuple[float, Params, Any]:
@@ -151,16 +153,36 @@ def _first_non_finite_output(
     return x, place
 
 
+def first_non_finite_gradient(grads: Params) -> str | None:
+    """The layer whose backward gave NaN or infinity first, with the parameter, None where all gradients are finite.
+
+    A sum of squares by BLAS notices both, without an array of bytes like the gradient; a second look tells a sum that
+    overflowed from a gradient that is not finite.
+    """
+    for name, grad in reversed(list(tree.items(grads))):
+        flat = grad.reshape(-1)
+        with np.errstate(over="ignore", invalid="ignore"):
+            suspect = not math.isfinite(float(np.dot(flat, flat)))
+        if suspect and not np.isfinite(grad).all():
+            return f"the gradient of {name}, in its backward"
+    return None
+
+
 def param_dtype(params: Params) -> np.dtype:
     """The dtype that every activation takes: that of the parameters, float32 for a network without any."""
+    for name, leaf in tree.items(params):
+        if not isinstance(leaf, np.ndarray) or leaf.dtype.kind != "f":
+            found_kind = getattr(leaf, "dtype", type(leaf).__name__)
+            raise TypeError(f"the parameter {name} must be a float array, got {found_kind}")
     found = {leaf.dtype for leaf in tree.leaves(params)}
     if len(found) > 1:
-        raise TypeError(f"parameters must have one dtype, got {', '.join(sorted(map(str, found)))}")
+        kinds = ", ".join(f"{name} {leaf.dtype}" for name, leaf in tree.items(params))
+        raise TypeError(f"parameters must have one dtype, got {', '.join(sorted(map(str, found)))}: {kinds}")
     return found.pop() if found else np.dtype(np.float32)
 
 
-def at_least_one(name: str, value: Any) -> int:
-    """`value` as an int of at least 1; ValueError, which names it, for anything else."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-        raise ValueError(f"{name} must be an integer of at least 1, got {value!r}")
+def at_least(least: int, name: str, value: Any) -> int:
+    """`value` as an int of at least `least`; ValueError, which names it, for anything else."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}")
     return int(value)

@@ -180,5 +180,9 @@ def _naming(name: str, layer: Any) -> Iterator[None]:
         yield
     except (ValueError, TypeError, KeyError) as error:
         kind = TypeError if isinstance(error, TypeError) else ValueError
-        text = f"{error} is missing from its parameters" if isinstance(error, KeyError) else str(error)
+        text = (
+            f"{error} is missing from its parameters, or from what it keeps"
+            if isinstance(error, KeyError)
+            else str(error)
+        )
         raise kind(f"{type(layer).__name__} '{name}': {text}") from error

@@ -1,5 +1,6 @@
 """Training: a step, the loop around it, and evaluation."""
 
+import functools
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -16,9 +17,10 @@ from dlcourse.gradients import (
     Augment,
     Batch,
     Loss,
-    at_least_one,
+    at_least,
     batch_gradients,
     first_non_finite,
+    first_non_finite_gradient,
     gradients,
     param_dtype,
 )
@@ -102,28 +104,35 @@ def fit(
     checkpoint: a folder; the state is written there each `checkpoint_every` steps and at the end. With `resume`,
         training goes on from what is there; a finished one gives its stored history. One of other settings is refused.
     callbacks: each is called with a `Step` after each step; one that returns True ends the training.
-    Raises NonFiniteLoss before the update of a step whose loss is NaN or infinite: `params` are those before it.
+    Raises NonFiniteLoss before the update of a step whose loss or gradients are NaN or infinite: `params` are those
+    before it, and so is the checkpoint. Everything else that can be wrong is looked at before the first step.
     """
-    sizes = {"epochs": epochs, "batch_size": batch_size, "micro_batch": micro_batch, "workers": workers}
-    for name, size in (sizes | {"early_stop": early_stop, "checkpoint_every": checkpoint_every}).items():
-        if size is not None:
-            at_least_one(name, size)
+    sizes = {"epochs": epochs, "batch_size": batch_size, "workers": workers}
+    optional = {"micro_batch": micro_batch, "early_stop": early_stop, "checkpoint_every": checkpoint_every}
+    for name, size in (sizes | {name: size for name, size in optional.items() if size is not None}).items():
+        at_least(1, name, size)
+    at_least(0, "seed", seed)
+    _check_options(optimizer, schedule=schedule, augment=augment, clip_norm=clip_norm)
     if early_stop is not None and validation is None:
         raise ValueError("early_stop watches the validation loss: give validation=… too")
+    if checkpoint_every is not None and checkpoint is None:
+        raise ValueError("checkpoint_every needs a folder to write to: give checkpoint=… too")
     callbacks = tuple(callbacks)
-    samples = check_split(model, params, data)
+    samples = check_split(model, params, data, loss)
     if validation is not None:
-        check_split(model, params, validation, "validation")
+        check_split(model, params, validation, loss, "validation")
     slots, history = optimizer.init(params), History()
     settings = checkpoints.describe(
         model=model, optimizer=optimizer, loss=loss, batch_size=batch_size, micro_batch=micro_batch, seed=seed,
         schedule=schedule, clip_norm=clip_norm, augment=augment, early_stop=early_stop, labels=data.y,
-        inputs=f"{data.x.dtype} {data.x.shape}",
+        inputs=f"{data.x.dtype} {data.x.shape}", some_inputs=np.array(data.x[:: max(1, samples // 64)]),
     )  # fmt: skip
     if checkpoint is not None:
         history = History(**checkpoints.load(checkpoint, params, slots, settings, resume=resume))
     per_epoch = math.ceil(samples / batch_size)
     steps = epochs * per_epoch
+    if checkpoint is not None and len(history.step_loss) < steps and not history.stopped:
+        checkpoints.prepare(checkpoint)
     started = time.perf_counter()
     with closing(progress_bar(steps, len(history.step_loss), shown=progress)) as bar:
         for step, rows in batch_rows(samples, batch_size, epochs, seed=seed, first=len(history.step_loss)):
@@ -176,11 +185,13 @@ def train_step(
 ) -> float:
     """One step, in place: gradients, clipping, update, running statistics. Returns the loss before the update.
 
-    Raises NonFiniteLoss, before anything is changed, where the loss is NaN or infinite.
+    Raises NonFiniteLoss, before anything is changed, where the loss or a gradient is NaN or infinite.
     """
     value, grads, statistics = batch_gradients(model, params, batch, loss, workers)
     if not math.isfinite(value):
         raise NonFiniteLoss(f"the loss is {value}; first in {first_non_finite(model, params, batch)}")
+    if (place := first_non_finite_gradient(grads)) is not None:
+        raise NonFiniteLoss(f"the loss is {value:.6g}, but NaN or infinity stands first in {place}")
     if clip_norm is not None:
         optim.clip_by_norm(grads, clip_norm)
     optimizer.update(params, grads, slots, lr=lr)
@@ -200,8 +211,8 @@ def evaluate(
 ) -> Evaluation:
     """The mean loss over `split`, and the share of its samples that are classified right. Changes nothing, keeps
     nothing: allocates the activations of `batch_size` samples for each worker."""
-    samples = check_split(model, params, split)
-    batch = Batch(split.x, split.y, None, at_least_one("batch_size", batch_size))
+    samples = check_split(model, params, split, loss)
+    batch = Batch(split.x, split.y, None, at_least(1, "batch_size", batch_size))
     dtype = param_dtype(params)
 
     def one(index: int) -> tuple[float, int | None]:
@@ -212,7 +223,7 @@ def evaluate(
     total = 0.0
     right: int | None = 0
     with one_blas_thread():
-        for value, correct in in_order(one, batch.parts, at_least_one("workers", workers)):
+        for value, correct in in_order(one, batch.parts, at_least(1, "workers", workers)):
             total += value
             right = None if correct is None or right is None else right + correct
     return Evaluation(total, None if right is None else right / split.y.size)
@@ -237,8 +248,8 @@ def epoch_mean(batch_losses: list[float], samples: int, batch_size: int) -> floa
     return sum(value * size for value, size in zip(batch_losses, sizes, strict=True)) / samples
 
 
-def check_split(model: Sequential, params: Params, split: Any, what: str = "data") -> int:
-    """Check that `split` fits the network, before any work is done; returns its number of samples."""
+def check_split(model: Sequential, params: Params, split: Any, loss: Loss, what: str = "data") -> int:
+    """Check that `split` fits the network, before any work is done; returns its number of samples. Runs one sample."""
     x, y = split.x, split.y
     for name, array in (("x", x), ("y", y)):
         if not isinstance(array, np.ndarray):
@@ -247,9 +258,30 @@ def check_split(model: Sequential, params: Params, split: Any, what: str = "data
         raise ValueError(f"the {what}'s .x has {len(x)} samples and its .y has {len(y)}; they must be as many")
     if len(x) == 0:
         raise ValueError(f"the {what} set is empty: expected at least one sample")
-    as_input(x[:1], param_dtype(params))
     model.out_shape(x.shape[1:])
+    logits, _ = model.forward(params, as_input(x[:1], param_dtype(params)))
+    while isinstance(loss, functools.partial):
+        loss = loss.func
+    if loss is losses.softmax_cross_entropy and y.dtype.kind in "iu" and y.ndim == logits.ndim - 1:
+        classes = logits.shape[-1]
+        wrong = np.argwhere((y < 0) | (y >= classes))
+        if len(wrong):
+            place = tuple(map(int, wrong[0]))
+            raise ValueError(
+                f"the {what}'s .y has label {y[place]} in row {place[0]}; labels must be 0 to {classes - 1}: "
+                f"the network has {classes} outputs"
+            )
     return len(x)
+
+
+def _check_options(optimizer: Any, *, schedule: Any, augment: Any, clip_norm: Any) -> None:
+    if isinstance(optimizer, type) or not hasattr(optimizer, "update"):
+        raise TypeError(f"optimizer must be one of dlcourse.optim, such as optim.Adam(lr=1e-3), got {optimizer!r}")
+    for name, function in (("schedule", schedule), ("augment", augment)):
+        if function is not None and not callable(function):
+            raise TypeError(f"{name} must be a function, got {function!r}")
+    if clip_norm is not None and not clip_norm > 0:
+        raise ValueError(f"clip_norm must be above 0, got {clip_norm!r}")
 
 
 def _count_right(logits: np.ndarray, labels: np.ndarray) -> int | None:
@@ -261,4 +293,5 @@ def _count_right(logits: np.ndarray, labels: np.ndarray) -> int | None:
 
 
 def _no_lower(values: list[float], patience: int) -> bool:
+    values = [value if math.isfinite(value) else math.inf for value in values]
     return len(values) > patience and min(values[-patience:]) >= min(values[:-patience])

@@ -97,7 +97,7 @@ def test_a_wrong_batch_gets_one_clear_error(options, message):
         ({"micro_batch": True}, "micro_batch must be an integer of at least 1, got True"),
         ({"checkpoint_every": 0}, "checkpoint_every must be an integer of at least 1, got 0"),
         ({"early_stop": 1}, "early_stop watches the validation loss: give validation=… too"),
-        ({"clip_norm": 0}, "max_norm is 0; it must be above 0"),
+        ({"clip_norm": 0}, "clip_norm must be above 0, got 0"),
     ],
 )
 def test_a_wrong_option_gets_one_clear_error_and_changes_nothing(options, message):
@@ -117,7 +117,7 @@ WRONG_DATA = [
     (X > 100, Y, TypeError, "inputs have dtype bool"),
     (X.astype(np.int64), Y, TypeError, "Affine 'affine_1': expected a float array, got int64"),
     (X[:, :4], Y, ValueError, "Affine 'affine_1': W was made for 64 features, got an input with 32"),
-    (X, Y + 1, ValueError, "is outside 0..9"),
+    (X, Y + 1, ValueError, "labels must be 0 to 9"),
     (X, Y.astype(object), TypeError, "labels are object"),
     (X, Y.astype(float), TypeError, "class numbers and must be integers"),
 ]

@@ -60,6 +60,12 @@ def same_size(name: str, found: int, expected: int, what: str) -> None:
         raise ValueError(f"{name} was made for {expected} {what}, got an input with {found}")
 
 
+def has_shape(name: str, array: np.ndarray, expected: Shape) -> None:
+    """Check a parameter against the layer's own configuration."""
+    if array.shape != expected:
+        raise ValueError(f"{name} has shape {array.shape}; this layer's is {expected}: parameters of another network?")
+
+
 # For __post_init__ of a layer: check one field and store it as plain Python numbers. A NumPy float64 in a layer would turn
 # float32 arrays into float64.
 

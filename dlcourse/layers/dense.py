@@ -8,7 +8,17 @@ import numpy as np
 
 from dlcourse import kernels
 from dlcourse.initializers import Initializer, he
-from dlcourse.layers.base import Params, Shape, array_bytes, floats, same_size, set_integer, set_number, shape_array
+from dlcourse.layers.base import (
+    Params,
+    Shape,
+    array_bytes,
+    floats,
+    has_shape,
+    same_size,
+    set_integer,
+    set_number,
+    shape_array,
+)
 from dlcourse.plan import Plan
 
 
@@ -39,6 +49,7 @@ class Affine:
         x = floats(x, params["W"].dtype)
         self.out_shape(x.shape[1:])
         same_size("W", x.shape[-1], params["W"].shape[0], "features")
+        has_shape("W", params["W"], (x.shape[-1], self.units))
         return kernels.affine(x, params["W"], params["b"]), x if train else None
 
     def backward(
@@ -97,6 +108,8 @@ class Dropout:
             return x, None
         if rng is None:
             raise ValueError("needs rng=numpy.random.default_rng(seed) in training: it draws which elements to drop")
+        if not isinstance(rng, np.random.Generator):
+            raise TypeError(f"needs rng=numpy.random.default_rng(seed), got {type(rng).__name__}")
         return kernels.dropout(floats(x), self.rate, rng)
 
     def backward(

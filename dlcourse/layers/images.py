@@ -12,6 +12,7 @@ from dlcourse.layers.base import (
     Shape,
     array_bytes,
     floats,
+    has_shape,
     images,
     same_size,
     set_integer,
@@ -76,6 +77,7 @@ class Conv2D:
         x = floats(x, params["W"].dtype)
         self.out_shape(x.shape[1:])
         same_size("W", x.shape[3], params["W"].shape[2], "channels")
+        has_shape("W", params["W"], (*self.kernel_size, x.shape[3], self.filters))
         return kernels.conv2d(x, params["W"], params["b"], **self._window), x if train else None
 
     def backward(

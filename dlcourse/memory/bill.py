@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from dlcourse import losses, tree
+from dlcourse.gradients import at_least
 from dlcourse.layers.base import Shape, array_bytes
 from dlcourse.memory.shapes import params_of
 from dlcourse.memory.table import table
@@ -138,8 +139,7 @@ def bill(
         ("workers", workers),
         ("micro_batch", batch_size if micro_batch is None else micro_batch),
     ):
-        if value < 1:
-            raise ValueError(f"{name} must be at least 1, got {value}")
+        at_least(1, name, value)
     size = min(micro_batch or batch_size, batch_size)
     parts = math.ceil(batch_size / size)
     workers = min(workers, parts)

@@ -381,9 +381,9 @@ def test_the_table_says_where_the_peak_is():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"batch_size": 0}, "batch_size must be at least 1, got 0"),
-        ({"batch_size": 5, "micro_batch": 0}, "micro_batch must be at least 1, got 0"),
-        ({"batch_size": 5, "workers": 0}, "workers must be at least 1, got 0"),
+        ({"batch_size": 0}, "batch_size must be an integer of at least 1, got 0"),
+        ({"batch_size": 5, "micro_batch": 0}, "micro_batch must be an integer of at least 1, got 0"),
+        ({"batch_size": 5, "workers": 0}, "workers must be an integer of at least 1, got 0"),
     ],
 )
 def test_a_wrong_size_is_refused(options, message):

@@ -1,0 +1,150 @@
+"""What a training refuses before its first step, and what it notices before it changes anything."""
+
+import re
+from functools import partial
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from dlcourse import layers as L
+from dlcourse import losses, memory, optim, tree
+from dlcourse.model import Sequential
+from dlcourse.train import NonFiniteLoss, fit
+
+RNG = np.random.default_rng(0)
+X, Y = RNG.standard_normal((20, 4)).astype(np.float32), RNG.integers(0, 3, 20)
+MODEL = Sequential([L.Affine(5), L.ReLU(), L.Affine(3)])
+DATA = SimpleNamespace(x=X, y=Y)
+
+
+def new():
+    return MODEL.init((4,), np.random.default_rng(0))
+
+
+def train(data=DATA, params=None, **options):
+    return fit(
+        MODEL, new() if params is None else params, data, **{"optimizer": optim.SGD(), "progress": False} | options
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"seed": None}, ValueError, "seed must be an integer of at least 0, got None"),
+        ({"seed": -1}, ValueError, "seed must be an integer of at least 0, got -1"),
+        ({"batch_size": None}, ValueError, "batch_size must be an integer of at least 1, got None"),
+        ({"checkpoint_every": 5}, ValueError, "checkpoint_every needs a folder"),
+        ({"optimizer": optim.Adam}, TypeError, "such as optim.Adam(lr=1e-3)"),
+        ({"optimizer": "adam"}, TypeError, "got 'adam'"),
+        ({"schedule": 3}, TypeError, "schedule must be a function, got 3"),
+        ({"augment": 5}, TypeError, "augment must be a function, got 5"),
+        ({"clip_norm": 0}, ValueError, "clip_norm must be above 0, got 0"),
+    ],
+)
+def test_a_wrong_option_is_named_before_anything_is_done(options, error, message):
+    params = new()
+    with pytest.raises(error, match=re.escape(message)):
+        train(params=params, **options)
+    assert all(np.array_equal(a, b) for a, b in zip(tree.leaves(params), tree.leaves(new()), strict=True))
+
+
+@pytest.mark.parametrize("loss", [losses.softmax_cross_entropy, partial(losses.softmax_cross_entropy)])
+def test_a_label_outside_the_classes_is_found_before_training_and_its_row_is_named(loss):
+    labels = Y.copy()
+    labels[19] = 7
+    params = new()
+    with pytest.raises(ValueError, match=r"label 7 in row 19; labels must be 0 to 2"):
+        train(SimpleNamespace(x=X, y=labels), params=params, loss=loss, batch_size=4)
+    assert np.array_equal(params["affine_1"]["W"], new()["affine_1"]["W"])
+
+
+def test_validation_that_does_not_fit_is_found_before_training():
+    with pytest.raises(ValueError, match="W was made for 4 features, got an input with 6"):
+        train(validation=SimpleNamespace(x=np.ones((5, 6), np.float32), y=Y[:5]), callbacks=[pytest.fail])
+    with pytest.raises(ValueError, match=r"the validation's \.y has label -1 in row 2"):
+        train(validation=SimpleNamespace(x=X[:3], y=np.array([0, 1, -1])), callbacks=[pytest.fail])
+
+
+@pytest.mark.parametrize(
+    ("layer", "other", "in_shape"),
+    [
+        (L.Affine(3), L.Affine(5), (4,)),
+        (L.Conv2D(2, 3, padding=1), L.Conv2D(2, 5, padding=1), (8, 8, 2)),
+        (L.Conv2D(2, 3), L.Conv2D(4, 3), (8, 8, 2)),
+    ],
+)
+def test_parameters_of_another_network_are_refused_by_the_layer(layer, other, in_shape):
+    params = Sequential([other]).init(in_shape, np.random.default_rng(0))
+    with pytest.raises(ValueError, match=r"_1': W has shape .* parameters of another network"):
+        Sequential([layer]).forward(params, np.ones((2, *in_shape), np.float32))
+
+
+def test_a_gradient_that_is_not_finite_stops_before_the_update_and_names_the_layer(tmp_path):
+    x = np.ones((4, 2), np.float32)
+    x[0] = 1e14  # the loss is finite; GELU's backward overflows
+    model = Sequential([L.Affine(2), L.GELU(), L.Affine(2)])
+    params = model.init((2,), np.random.default_rng(1))
+    before = tree.copy(params)
+    data = SimpleNamespace(x=x, y=np.array([0, 1, 0, 1]))
+    with (
+        pytest.warns(RuntimeWarning),
+        pytest.raises(
+            NonFiniteLoss, match=r"epoch 1, step 1: the loss is 6\.\d+e\+13, but .* the gradient of affine_1/"
+        ),
+    ):
+        fit(model, params, data, optimizer=optim.SGD(lr=1e-30), batch_size=4, progress=False, checkpoint=tmp_path)
+    assert all(np.array_equal(a, b) for a, b in zip(tree.leaves(params), tree.leaves(before), strict=True))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_large_finite_gradients_are_not_taken_for_infinite_ones():
+    from dlcourse.gradients import first_non_finite_gradient
+
+    assert first_non_finite_gradient({"a": {"W": np.full(3, 1e30, np.float32)}}) is None
+    assert "b/W" in first_non_finite_gradient({"a": {"W": np.full(3, np.inf)}, "b": {"W": np.array([1, np.nan])}})
+
+
+def test_a_folder_that_cannot_hold_checkpoints_is_refused_before_the_first_step(tmp_path):
+    (tmp_path / "file").write_text("not a folder")
+    with pytest.raises(OSError, match=r"checkpoints cannot be written to .*file"):
+        train(checkpoint=tmp_path / "file", callbacks=[pytest.fail])
+
+
+def test_early_stop_counts_a_validation_loss_that_is_nan_as_no_lower():
+    history = train(epochs=20, early_stop=2, optimizer=optim.SGD(lr=0), validation=SimpleNamespace(x=X * np.nan, y=Y))
+    assert len(history.epochs) == 3
+    assert history.stopped
+
+
+def test_a_checkpoint_tells_one_lambda_from_another_and_other_inputs_from_these(tmp_path):
+    def factor(value):
+        return lambda step: value
+
+    train(checkpoint=tmp_path, schedule=factor(0.5))
+    assert train(checkpoint=tmp_path, schedule=factor(0.5)).step_loss
+    with pytest.raises(OSError, match="schedule"):
+        train(checkpoint=tmp_path, schedule=factor(0.25))
+    with pytest.raises(OSError, match="some_inputs"):
+        train(SimpleNamespace(x=X * 2, y=Y), checkpoint=tmp_path, schedule=factor(0.5))
+
+
+def test_what_a_killed_process_left_of_a_checkpoint_is_removed_and_that_of_a_live_one_is_not(tmp_path):
+    import os
+
+    dead, alive = tmp_path / "latest.99999999.partial", tmp_path / f"latest.{os.getppid()}.partial"
+    dead.touch()
+    alive.touch()
+    train(checkpoint=tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == {"latest.safetensors", alive.name}
+
+
+@pytest.mark.parametrize("wrong", [2.5, 0, "3"])
+def test_the_bill_refuses_a_batch_size_that_is_no_whole_number(wrong):
+    with pytest.raises(ValueError, match="batch_size must be an integer of at least 1"):
+        memory.bill(MODEL, (4,), batch_size=wrong)
+
+
+def test_dropout_says_which_kind_of_generator_it_needs():
+    with pytest.raises(TypeError, match=r"needs rng=numpy.random.default_rng.* got RandomState"):
+        L.Dropout(0.5).forward({}, X, train=True, rng=np.random.RandomState(0))
