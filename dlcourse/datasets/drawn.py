@@ -2,10 +2,14 @@
 
 import operator
 import os
+import shutil
 from collections.abc import Iterator
 from functools import cache
+from pathlib import Path
 
 import numpy as np
+
+from dlcourse.units import binary
 
 from .split import Dataset, Split
 from .store import data_folder, new_npy, open_npy
@@ -13,6 +17,7 @@ from .store import data_folder, new_npy, open_npy
 CLASS_NAMES = ("circle", "ring", "moon", "square", "triangle", "star", "cross", "heart", "arrow", "flower")
 VERSION = 2  # stands in the names of stored files: raise it when a picture changes
 SIDE = 32  # pixels of a picture's side
+LABEL = 16  # bytes of a label, int64, at once: in its block and in the array of all
 BLOCK = 50  # pictures that are drawn at once, from a generator of their own: 1.5 MiB of working memory
 TABLE = 80  # cells of a side of the table of distances of a shape ...
 SPAN = 1.5  # ... which reaches from -SPAN to SPAN, for a shape of radius 1
@@ -38,7 +43,8 @@ def shapes(
     With `on_disk`, or with a `folder`, x is a read-only memory map of a file in that folder (by default the data
     folder of the course), drawn and written a block at a time, and used again when it is there and whole.
     Allocates 3 KiB a picture, on disk nothing, and 1.5 MiB while drawing.
-    Raises ValueError for a number of pictures under 1 or a seed that is not from 0 to 2**32 - 1.
+    Raises ValueError for a number of pictures under 1 or a seed that is not from 0 to 2**32 - 1; before anything is
+    drawn, MemoryError where the memory that is free does not suffice, and OSError where the disk does not.
     """
     if not 0 <= operator.index(seed) < 2**32:
         raise ValueError(f"seed is {seed}; give an integer from 0 to {2**32 - 1}")
@@ -46,11 +52,37 @@ def shapes(
         if operator.index(count) < 1:
             raise ValueError(f"{name} is {count}; give 1 or more")
     where = data_folder(folder) / "shapes" if on_disk or folder is not None else None
-    splits = []
-    for part, (name, count) in enumerate((("train", samples), ("test", test_samples))):
-        file = where / f"v{VERSION}-seed{seed}-{name}-{count}.npy" if where else None
-        splits.append(_split(count, seed, part, file))
-    return Dataset(*splits)
+    counts = {"train": samples, "test": test_samples}
+    files = {name: where / f"v{VERSION}-seed{seed}-{name}-{n}.npy" if where else None for name, n in counts.items()}
+    _see_that_it_fits(counts, files)
+    return Dataset(*(_split(counts[name], seed, part, files[name]) for part, name in enumerate(counts)))
+
+
+def _see_that_it_fits(counts: dict[str, int], files: dict[str, Path | None]) -> None:
+    import psutil
+
+    asked = " and ".join(f"{count:,} {name}" for name, count in counts.items())
+    memory = disk = 0
+    for name, count in counts.items():
+        memory += LABEL * count
+        size, file = SIDE * SIDE * 3 * count, files[name]
+        if file is None:
+            memory += size
+        elif not file.exists() or file.stat().st_size < size:  # else it is used again, or replaced by its like
+            disk += size
+    free = psutil.virtual_memory().available
+    if memory > free:
+        less = "ask for fewer" if disk or any(files.values()) else "ask for fewer, or give on_disk=True"
+        raise MemoryError(f"{asked} pictures need {binary(memory)} of memory, and {binary(free)} is free; {less}")
+    folder = next((file.parent for file in files.values() if file is not None), None)
+    if disk and folder is not None:
+        there = next(above for above in (folder, *folder.absolute().parents) if above.is_dir())
+        free = shutil.disk_usage(there).free
+        if disk > free:
+            raise OSError(
+                f"{asked} pictures need {binary(disk)} on the disk of {folder}, and {binary(free)} is free; "
+                "ask for fewer, or choose another disk with folder=... or the environment variable DLCOURSE_DATA"
+            )
 
 
 def _split(samples: int, seed: int, part: int, file: os.PathLike[str] | None) -> Split:

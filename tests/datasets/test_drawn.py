@@ -3,6 +3,7 @@ import subprocess
 import sys
 import tracemalloc
 import zlib
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -127,3 +128,20 @@ def test_numbers_that_cannot_be_are_refused(arguments, message):
         shapes(**arguments)
     with pytest.raises(TypeError):
         shapes(10.5)
+
+
+def test_more_than_the_memory_or_the_disk_holds_is_refused_before_anything_is_drawn(tmp_path, monkeypatch):
+    with pytest.raises(
+        MemoryError, match=r"1,000,000,000,000 train and 1 test pictures need 2875924 GiB of memory, and"
+    ):
+        shapes(10**12, 1)
+    with pytest.raises(MemoryError, match=r"of memory, and .* is free; ask for fewer$"):
+        shapes(10**12, 1, folder=tmp_path / "new" / "one")
+    free = SimpleNamespace(free=3072 * 1000)
+    monkeypatch.setattr(drawn.shutil, "disk_usage", lambda _: free)
+    with pytest.raises(OSError, match=r"need 2.98 MiB on the disk of .*new.*, and 2.93 MiB is free.*DLCOURSE_DATA"):
+        shapes(1000, 17, folder=tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+    shapes(100, 10, folder=tmp_path)
+    free.free = 0
+    shapes(100, 10, folder=tmp_path)  # they are there, and need no more
