@@ -10,6 +10,7 @@ import traceback
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, Literal, cast
 
 from dlcourse.memory.rulers import peak_resident, resident_peak, traced_peak
@@ -65,6 +66,8 @@ def isolated(
     import multiprocessing
 
     budget = None if wall is None else parse(wall)
+    if timeout is not None and not (isinstance(timeout, Real) and timeout > 0):
+        raise ValueError(f"timeout must be a number of seconds above 0, or None for no limit, got {timeout!r}")
     start = start or ("fork" if sys.platform == "linux" else "spawn")
     if start not in (known := multiprocessing.get_all_start_methods()):
         raise ValueError(f"start={start!r} is not known on {sys.platform}; it has {', '.join(known)}")

@@ -53,6 +53,9 @@ def _run(shell: Any, code: str, only_exact: bool) -> Any:
     try:
         body, last = _compiled(shell, source, name)
     except SyntaxError as error:
+        if _awaits(shell, source, name):
+            why = "%peak cannot run await, async for or async with outside a function: take `with meter():` in a plain cell"
+            raise _shown(ValueError(why), [f"UsageError: {why}"]) from None
         # For a SyntaxError that is raised while a cell runs, IPython shows every frame of its own. This one has the name.
         same_name = type(type(error).__name__, (Exception,), {})
         lines = shell.SyntaxTB.structured_traceback(type(error), error, [])
@@ -81,6 +84,17 @@ def _compiled(shell: Any, source: str, name: str) -> tuple[CodeType, CodeType | 
     if tree.body and isinstance(tree.body[-1], ast.Expr):
         last = shell.compile(ast.Expression(tree.body.pop().value), name, "eval")
     return shell.compile(tree, name, "exec"), last
+
+
+def _awaits(shell: Any, source: str, name: str) -> bool:
+    """Whether the code is right but for an await outside a function. A plain cell runs such code, where autoawait is on:
+    it hands the code to the kernel's loop, which waits for this magic and so cannot run it."""
+    try:
+        flags = shell.compile.flags | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+        compile(source, name, "exec", flags, dont_inherit=True)
+    except SyntaxError:
+        return False
+    return bool(shell.autoawait)
 
 
 def _shown(error: BaseException, lines: list[str]) -> BaseException:

@@ -178,6 +178,12 @@ def test_a_time_limit_kills():
     assert left_behind() == []
 
 
+@pytest.mark.parametrize("timeout", [0, -1, float("nan"), "5"])
+def test_a_time_limit_that_is_none_is_refused(timeout):
+    with pytest.raises(ValueError, match="timeout must be a number of seconds above 0"):
+        isolated(abs, 1, timeout=timeout)
+
+
 @forks
 def test_an_interrupt_kills_the_process(tmp_path):
     where = tmp_path / "pid"

@@ -108,6 +108,16 @@ def test_a_cell_that_fails_shows_what_the_plain_cell_shows(run, shell, body):
         assert out.startswith("requested   peak ")  # the reading is there all the same
 
 
+@pytest.mark.parametrize("code", ["await x", "y = 1\nasync with x:\n    pass", "[i async for i in x]"])
+def test_await_in_a_measured_cell_says_what_to_take(run, shell, code):
+    shell.autoawait = True
+    result, out = run("%%peak\n" + code)
+    assert not result.success
+    assert "UsageError: %peak cannot run await" in out and "with meter()" in out
+    assert "requested" not in out
+    assert "SyntaxError" in run("%%peak\nawait x = = 1")[1]
+
+
 def test_what_was_done_before_a_failure_stays_done(run, shell):
     run("%%peak --exact\nx = 7\n1 / 0")
     assert shell.user_ns["x"] == 7

@@ -204,7 +204,14 @@ def test_samples_take_less_than_2_per_cent_of_a_training():
     assert monitor.cost < 0.02 * (time.perf_counter() - began)
 
 
-@pytest.mark.parametrize(("arguments", "words"), [({"interval": 0}, "more than 0"), ({"show": "html"}, '"text"')])
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"interval": 0}, "more than 0"),
+        ({"interval": None}, "a number of seconds, more than 0, got None"),
+        ({"show": "html"}, '"text"'),
+    ],
+)
 def test_a_wrong_setting_is_refused(arguments, words):
     with pytest.raises(ValueError, match=words):
         Monitor(**arguments)
