@@ -17,6 +17,7 @@ from packaging.requirements import Requirement
 ROOT = Path(__file__).resolve().parent.parent
 CHROMIUM = "tests/browser/chromium.py"
 PYTEST = ["-m", "pytest", "-q"]
+TWO = ["-n", "2", "--dist", "loadfile"]  # two files at a time
 
 
 def departures() -> list[str]:
@@ -42,7 +43,7 @@ def nbval() -> tuple[str, list[str]]:
     others = departures()
     options = ["--nbval-current-env", "--nbval-sanitize-with=tests/sanitize.cfg", "--nbval-cell-timeout=300"]
     notebooks = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "notebooks").glob("*.ipynb"))
-    command = [*PYTEST, "-o", "timeout=600", *options, *(notebooks or ["notebooks"])]
+    command = [*PYTEST, *TWO, "-o", "timeout=600", *options, *(notebooks or ["notebooks"])]
     if sys.platform == "linux" and not others:
         return "notebooks: stored outputs, strict", [*command, "--nbval"]
     print(f"Stored outputs are not compared: {', '.join(others) or sys.platform} is not what they were made with.")
@@ -63,7 +64,11 @@ def steps(kind: str) -> list[tuple[str, list[str]]]:
             ),
         ]
     if kind in ("units", "all"):
-        found.append(("units", [*PYTEST, "tests", "--ignore=tests/browser"]))
+        found += [
+            # The tests of memory look at their own process: alone on the machine, in one process.
+            ("units: memory", [*PYTEST, "tests/memory"]),
+            ("units: all others", [*PYTEST, *TWO, "tests", "--ignore=tests/browser", "--ignore=tests/memory"]),
+        ]
     if kind in ("notebooks", "all"):
         slow = os.environ.get("DLCOURSE_SLOW", "1")
         found += [

@@ -15,6 +15,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -207,7 +208,7 @@ def twice(path: Path) -> list[str]:
     """Each cell that says something else the second time, or when the whole notebook is run again without a restart."""
     notebook = nbformat.read(path, as_version=4)
     cells = [(index, cell) for index, cell in enumerate(notebook.cells) if cell.cell_type == "code"]
-    complaints = []
+    differing = []
     with kernel(notebook, path) as client:
 
         def run(index: int, cell: nbformat.NotebookNode) -> str:
@@ -221,8 +222,8 @@ def twice(path: Path) -> list[str]:
                 for text in [run(index, cell) for _ in range(passes)]:
                     expected = first.setdefault(index, text)
                     if text != expected and "nbval-ignore-output" not in tags(cell):
-                        complaints.append(f"code cell {number}, {again}:\n  was: {expected!r}\n  now: {text!r}")
-    return complaints
+                        differing.append(f"code cell {number}, {again}:\n  was: {expected!r}\n  now: {text!r}")
+    return differing
 
 
 def report_measures(notebooks: list[Path], slow: float) -> int:
@@ -248,16 +249,21 @@ def report_measures(notebooks: list[Path], slow: float) -> int:
     return failures
 
 
+def complaints(path: Path) -> list[str]:
+    try:
+        return twice(path)
+    except FAILURES as error:
+        return [str(error)]
+
+
 def report_twice(notebooks: list[Path]) -> int:
+    """Two notebooks at a time, each with a process and a kernel of its own."""
     failures = 0
-    for path in notebooks:
-        try:
-            complaints = twice(path)
-        except FAILURES as error:
-            complaints = [str(error)]
-        failures += bool(complaints)
-        print(f"{name_of(path):<32} {'DIFFERS' if complaints else 'the same every time'}", flush=True)
-        print("".join(f"  {complaint}\n" for complaint in complaints), end="", flush=True)
+    with ProcessPoolExecutor(2) as pool:
+        for path, found in zip(notebooks, pool.map(complaints, notebooks), strict=True):
+            failures += bool(found)
+            print(f"{name_of(path):<32} {'DIFFERS' if found else 'the same every time'}", flush=True)
+            print("".join(f"  {complaint}\n" for complaint in found), end="", flush=True)
     return failures
 
 
