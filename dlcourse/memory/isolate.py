@@ -10,7 +10,6 @@ import traceback
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any, Literal, cast
 
 from dlcourse.memory.rulers import peak_resident, resident_peak, traced_peak
@@ -66,7 +65,7 @@ def isolated(
     import multiprocessing
 
     budget = None if wall is None else parse(wall)
-    if timeout is not None and not (isinstance(timeout, Real) and timeout > 0):
+    if timeout is not None and not (isinstance(timeout, int | float) and timeout > 0):
         raise ValueError(f"timeout must be a number of seconds above 0, or None for no limit, got {timeout!r}")
     start = start or ("fork" if sys.platform == "linux" else "spawn")
     if start not in (known := multiprocessing.get_all_start_methods()):

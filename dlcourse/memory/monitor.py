@@ -6,7 +6,6 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from itertools import pairwise
-from numbers import Real
 from typing import Any, Literal, Self, TextIO
 
 import numpy as np
@@ -48,7 +47,7 @@ class Monitor:
         on_end: Callable[["Monitor"], Any] | None = None,
         file: TextIO | None = None,
     ) -> None:
-        if not (isinstance(interval, Real) and interval > 0):
+        if not (isinstance(interval, int | float) and interval > 0):
             raise ValueError(f"interval must be a number of seconds, more than 0, got {interval!r}")
         if show not in (None, "text"):
             raise ValueError(f'show must be "text" or None, got {show!r}')
