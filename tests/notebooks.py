@@ -9,12 +9,13 @@ import argparse
 import configparser
 import copy
 import os
+import queue
 import re
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -69,7 +70,28 @@ def kernel(notebook: nbformat.NotebookNode, path: Path) -> Iterator[NotebookClie
             resources={"metadata": {"path": str(path.parent)}},
         )
         with client.setup_kernel(env=env):
+            client.kc.shell_channel.get_msg = patient(client.kc.shell_channel.get_msg)
             yield client
+
+
+def patient(get_msg: Callable[..., Awaitable[dict]]) -> Callable[..., Awaitable[dict]]:
+    """The same wait for a message, in waits of half a second at most.
+
+    While a cell with sliders runs, nbclient itself sends on the socket that it is waiting on; then the answer that comes
+    in can go unnoticed until the wait ends, which without this is minutes away (seen in one run of forty).
+    """
+
+    async def wait(timeout: float | None = None) -> dict:
+        end = float("inf") if timeout is None else time.monotonic() + timeout
+        while True:
+            left = end - time.monotonic()
+            try:
+                return await get_msg(timeout=max(0, min(0.5, left)))
+            except queue.Empty:
+                if left <= 0.5:
+                    raise
+
+    return wait
 
 
 def sanitize(text: str) -> str:
