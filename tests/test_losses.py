@@ -373,5 +373,5 @@ def test_a_plan_works_for_a_partial_of_a_loss():
 
 
 def test_a_plan_of_an_unknown_loss_is_an_error():
-    with pytest.raises(ValueError, match="no plan for the loss"):
+    with pytest.raises(ValueError, match="has no plan: give it an attribute `plan`"):
         losses.plan(print, (10,), 100)

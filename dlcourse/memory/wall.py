@@ -10,6 +10,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
+from dlcourse.memory.allocator import trim
 from dlcourse.memory.rulers import proc_status
 from dlcourse.units import parse
 from dlcourse.workers import one_blas_thread
@@ -41,6 +42,7 @@ def wall(budget: int | str) -> Iterator[None]:
     before = soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
     if soft == resource.RLIM_INFINITY:  # not under another wall, where a thread could fail to start
         warm_up_blas()
+    trim()  # free memory at the end of the heap would stretch the budget
     reserve = [bytearray(RESERVE)]
     limit = proc_status()["VmData"] + size
     resource.setrlimit(resource.RLIMIT_DATA, (limit if soft == resource.RLIM_INFINITY else min(limit, soft), hard))

@@ -49,7 +49,7 @@ def test_untouched_zeros_are_requested_and_not_seen():
     reading = in_child(lambda: np.zeros(40 * MIB, np.uint8))
     assert 40 * MIB <= reading.requested < 40 * MIB + 4096
     assert reading.resident < MIB
-    assert re.search("(40.0 MiB|MiB or more) were never written", reading.why)
+    assert re.search("were never written", reading.why)
 
 
 @linux
