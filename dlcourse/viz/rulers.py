@@ -94,7 +94,7 @@ def heap(moments: Sequence[Held], order: str, freed: int) -> Picture:
         usages = [100 * (moment.usage or 0) for moment in moments]
         right.plot(usages, color=USAGE)
         right.plot(freed, usages[freed], "o", color=USAGE)
-    figure.alt = f"{finding}. Above, a square for each array; below, bytes and usage over the number of freed arrays."
+    figure.alt = f"{finding}. Above, a bar for each array; below, bytes and usage over the number of freed arrays."
     return figure
 
 
