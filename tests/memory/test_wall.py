@@ -10,6 +10,8 @@ from dlcourse.memory import isolated, wall
 from dlcourse.workers import one_blas_thread
 
 MIB = 2**20
+# The wall does not count free memory that the child finds in its allocator, and how much that is depends on the tests
+# before. So what must fit and what must not lie hundreds of MiB on either side of it. Nothing of it is written.
 linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux holds RLIMIT_DATA")
 
 
@@ -24,9 +26,9 @@ def refused(count):
 @linux
 def test_under_the_wall_arrays_fit_past_it_they_raise_and_after_it_they_fit_again():
     def run():
-        with wall("100 MiB"):
-            inside = refused(90 * MIB), refused(110 * MIB)
-        return (*inside, refused(110 * MIB))
+        with wall("400 MiB"):
+            inside = refused(300 * MIB), refused(900 * MIB)
+        return (*inside, refused(900 * MIB))
 
     assert isolated(run).value == (False, True, False)
 
@@ -35,8 +37,8 @@ def test_under_the_wall_arrays_fit_past_it_they_raise_and_after_it_they_fit_agai
 def test_what_is_there_before_is_not_counted():
     def run():
         there = np.ones(200 * MIB, np.uint8)
-        with wall(50 * MIB):
-            return refused(40 * MIB), refused(60 * MIB), there.nbytes
+        with wall(400 * MIB):
+            return refused(300 * MIB), refused(900 * MIB), there.nbytes
 
     assert isolated(run).value == (False, True, 200 * MIB)
 
@@ -45,7 +47,7 @@ def test_what_is_there_before_is_not_counted():
 def test_the_wall_is_lifted_when_the_block_fails():
     def run():
         with pytest.raises(MemoryError), wall("50 MiB"):
-            np.empty(60 * MIB, np.uint8)
+            np.empty(600 * MIB, np.uint8)
         with pytest.raises(ZeroDivisionError), wall("50 MiB"):
             1 / 0  # noqa: B018
         return refused(500 * MIB)
@@ -56,12 +58,12 @@ def test_the_wall_is_lifted_when_the_block_fails():
 @linux
 def test_an_inner_wall_never_loosens_the_outer_one():
     def run():
-        with wall("100 MiB"):
-            with wall("1 GiB"):
-                looser = refused(110 * MIB)
+        with wall("500 MiB"):
+            with wall("2 GiB"):
+                looser = refused(1000 * MIB)
             with wall("20 MiB"):
-                tighter = refused(40 * MIB)
-            return looser, tighter, refused(40 * MIB), refused(110 * MIB)
+                tighter = refused(400 * MIB)
+            return looser, tighter, refused(400 * MIB), refused(1000 * MIB)
 
     assert isolated(run).value == (True, True, False, True)
 
