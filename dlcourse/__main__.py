@@ -69,8 +69,11 @@ def lab(options: argparse.Namespace) -> int:
     notebook = Path("notebooks", "00_start_here.ipynb")
     if not (project / notebook).exists():
         raise FileNotFoundError(f"{notebook} is not beside the package: run this in a clone of the project")
-    command = [sys.executable, "-m", "jupyterlab", str(notebook), "--ServerApp.ip=127.0.0.1"]
+    command = [sys.executable, "-m", "jupyterlab", "--ServerApp.ip=127.0.0.1", f"--ServerApp.root_dir={project}"]
+    command.append(f"--LabApp.default_url=/lab/tree/{notebook.as_posix()}")  # opened, and in the printed address
     command += ["--LabApp.news_url=None", "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate"]
+    command.append(f"--LabApp.app_settings_dir={project / 'scripts' / 'lab_settings'}")  # no question about news either
+    command.append("--KernelManager.transport_encryption=auto")  # without it each kernel prints a warning
     if hasattr(os, "geteuid") and os.geteuid() == 0:
         command.append("--allow-root")  # in a container
     if options.no_browser:
