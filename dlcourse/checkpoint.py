@@ -161,9 +161,8 @@ def _describe(value: Any) -> Any:
     if dataclasses.is_dataclass(value):
         return repr(value)
     name = f"{getattr(value, '__module__', '')}.{getattr(value, '__qualname__', type(value).__qualname__)}"
-    if (
-        "<" in name
-    ):  # a lambda, or a function in a function: many have one name, so its code and what it closes over count
+    if "<" in name and hasattr(value, "__code__"):
+        # A lambda, or a function in a function: many have one name, so the code and what it closes over count.
         code, cells = value.__code__, value.__closure__ or ()
         parts = [code.co_code.hex(), *(repr(c) for c in code.co_consts if not hasattr(c, "co_code"))]
         parts += [str(_describe(cell.cell_contents)) for cell in cells]

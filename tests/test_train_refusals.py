@@ -129,6 +129,14 @@ def test_a_checkpoint_tells_one_lambda_from_another_and_other_inputs_from_these(
         train(SimpleNamespace(x=X * 2, y=Y), checkpoint=tmp_path, schedule=factor(0.5))
 
 
+def test_a_schedule_may_be_an_object_of_a_class_that_stands_in_a_function():
+    class Half:
+        def __call__(self, step):
+            return 0.5
+
+    assert train(schedule=Half()).step_loss == train(schedule=lambda step: 0.5).step_loss
+
+
 def test_what_a_killed_process_left_of_a_checkpoint_is_removed_and_that_of_a_live_one_is_not(tmp_path):
     import os
 
