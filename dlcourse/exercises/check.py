@@ -1,0 +1,260 @@
+"""`check` runs the reader's function, and says what is right, what is wrong and why, and what it cost."""
+
+import dis
+import inspect
+import time
+import traceback
+import types
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from dlcourse.exercises import record
+from dlcourse.exercises.difference import difference, shown
+from dlcourse.exercises.exercise import Exercise, Wrong, find
+from dlcourse.exercises.limit import Called, TooLong, call
+from dlcourse.units import binary
+
+SAME_PEAK = 1.1  # up to this many times the reference's peak counts as the same
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What `check` found, and what it prints."""
+
+    state: Literal["not yet", "right", "wrong"]
+    text: str
+    wrong: Wrong | None = None  # the known wrong answer that it is
+
+
+def check(exercise_id: str, function: Any) -> None:
+    """Try the reader's function on the exercise's inputs, print what was found, and note a right answer in the progress.
+
+    Its arguments are copies: nothing of the reader's is changed. Raises ValueError for an exercise that does not exist.
+    """
+    exercise = find(exercise_id)
+    verdict = judge(exercise, function)
+    print(verdict.text)
+    if verdict.state != "not yet":
+        record.note(exercise.id, verdict.state == "right")
+
+
+def hint(exercise_id: str, number: int = 1) -> None:
+    """Print hint `number` of an exercise, counted from 1. Raises ValueError where there is none with this number."""
+    hints = find(exercise_id).hints
+    if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= len(hints):
+        raise ValueError(f"exercise {exercise_id} has the hints 1 to {len(hints)}; got {number!r}")
+    after = f'  Next: hint("{exercise_id}", {number + 1}).' if number < len(hints) else "  This was the last one."
+    print(f"{exercise_id}, hint {number} of {len(hints)}: {hints[number - 1]}\n{after}")
+
+
+def judge(exercise: Exercise, function: Any) -> Verdict:
+    """The verdict on a function, without printing or noting anything."""
+    head = f"{exercise.id} {exercise.title}: "
+    if is_stub(function):
+        say = f'{head}not yet. Write the function in place of ... and run this cell again. hint("{exercise.id}") helps.'
+        return Verdict("not yet", say)
+    if not callable(function):
+        return Verdict("wrong", f"{head}check takes the function itself: check({exercise.id!r}, {exercise.name}).")
+    misfit = _misfit(exercise, function)
+    if misfit:
+        return Verdict("wrong", head + misfit)
+
+    trials = [_Trial(what, arguments) for what, arguments in exercise.cases()]
+    end = time.monotonic() + exercise.seconds
+    for trial in trials:
+        trial.expected = call(exercise.reference, trial.arguments, 60).result
+        trial.called = call(function, trial.arguments, max(0.5, end - time.monotonic()))
+        if isinstance(trial.called.error, TooLong):
+            return Verdict("wrong", f"{head}{_of_error(exercise, trial, function)}")
+    failed = [trial for trial in trials if trial.problem(exercise)]
+    if not failed:
+        return Verdict("right", head + _praise(exercise, function, trials))
+    for wrong in exercise.wrong:
+        if all(_behaves_alike(exercise, wrong.function, trial) for trial in trials):
+            return Verdict("wrong", f"{head}not yet right.\n{wrong.says}", wrong)
+    parts = _explained_parts(exercise, trials)
+    if parts:
+        return Verdict(
+            "wrong", f"{head}not yet right, in more than one way.\n" + "\n".join(wrong.says for wrong in parts)
+        )
+    smallest = min(failed, key=lambda trial: trial.size)
+    return Verdict(
+        "wrong", f"{head}not yet right.\n{_first_difference(exercise, smallest, len(failed), len(trials), function)}"
+    )
+
+
+def is_stub(function: Any) -> bool:
+    """Whether nothing was written yet: `...`, or a function of a docstring and `...`, `pass` or NotImplementedError."""
+    if function is ... or function is None:
+        return True
+    if not isinstance(function, types.FunctionType):
+        return False
+    quiet = {"RESUME", "LOAD_CONST", "RETURN_CONST", "RETURN_VALUE", "NOP", "POP_TOP", "COPY_FREE_VARS", "CACHE"}
+    code = [step for step in dis.get_instructions(function) if step.opname != "CACHE"]
+    if all(step.opname in quiet for step in code):
+        return all(step.argval in (None, ...) for step in code if step.opname in ("LOAD_CONST", "RETURN_CONST"))
+    names = {step.argval for step in code if step.opname.startswith("LOAD_") and isinstance(step.argval, str)}
+    return names == {"NotImplementedError"}
+
+
+@dataclass
+class _Trial:
+    """One input, what is expected, and what came."""
+
+    what: str
+    arguments: tuple
+    expected: Any = None
+    called: Called = None  # type: ignore[assignment]
+
+    @property
+    def size(self) -> int:
+        return sum(argument.size for argument in self.arguments if isinstance(argument, np.ndarray))
+
+    def problem(self, exercise: Exercise) -> str:
+        """What is wrong, in a few words; "" where nothing is."""
+        if self.called.error is not None:
+            return f"it raises {type(self.called.error).__name__}"
+        if self.called.changed:
+            return "it changes its arguments"
+        return difference(self.expected, self.called.result, exercise.rtol, exercise.parts)
+
+
+def _misfit(exercise: Exercise, function: Callable[..., Any]) -> str:
+    """Whether the function cannot be called with as many arguments as the reference."""
+    try:
+        wanted, have = inspect.signature(exercise.reference), inspect.signature(function)
+    except (TypeError, ValueError):
+        return ""
+    try:
+        have.bind(*[None for _ in exercise.cases()[0][1]])
+    except TypeError:
+        return f"the function takes {have}, and {wanted} is expected."
+    return ""
+
+
+def _behaves_alike(exercise: Exercise, wrong: Callable[..., Any], trial: _Trial) -> bool:
+    theirs, known = trial.called, call(wrong, trial.arguments, 60)
+    if known.error is not None or theirs.error is not None:
+        return type(known.error) is type(theirs.error)
+    if known.changed != theirs.changed:
+        return False
+    return not difference(known.result, theirs.result, exercise.rtol, exercise.parts)
+
+
+def _explained_parts(exercise: Exercise, trials: list[_Trial]) -> list[Wrong]:
+    """Where the result has parts, such as dx, dW, db: the known wrong answers that agree with the reader's in a part that
+    is wrong. So two mistakes at a time are told too."""
+    returned = [trial for trial in trials if trial.called.error is None and isinstance(trial.called.result, tuple)]
+    if not exercise.parts or len(returned) < len(trials):
+        return []
+    count = len(exercise.parts)
+    if any(len(trial.called.result) != count or trial.called.changed for trial in trials):
+        return []
+    found = []
+    for part in range(count):
+        if all(not difference(t.expected[part], t.called.result[part], exercise.rtol) for t in trials):
+            continue
+        for wrong in exercise.wrong:
+            known = [call(wrong.function, trial.arguments, 60) for trial in trials]
+            if any(
+                one.error is not None or not isinstance(one.result, tuple) or len(one.result) != count for one in known
+            ):
+                continue
+            pairs = [(one.result[part], trial.called.result[part]) for one, trial in zip(known, trials, strict=True)]
+            if not any(difference(a, b, exercise.rtol) for a, b in pairs):
+                found.append(wrong)
+                break
+    return found
+
+
+def _first_difference(exercise: Exercise, trial: _Trial, failed: int, all_: int, function: Callable[..., Any]) -> str:
+    names = list(inspect.signature(exercise.reference).parameters)
+    if trial.called.error is not None:
+        said = _of_error(exercise, trial, function)
+    elif trial.called.changed:
+        changed = ", ".join(names[place] for place in trial.called.changed)
+        said = f"On the input “{trial.what}” it changes its argument {changed}. Work on a copy, or make a new array."
+    else:
+        said = f"On the input “{trial.what}” {_sentence(trial.problem(exercise))}"
+    given = "\n".join(f"  {name} = {shown(value)}" for name, value in zip(names, trial.arguments, strict=False))
+    rest = f"{failed} of {all_} inputs fail." if all_ > 1 else ""
+    return "\n".join(line for line in (said, given, rest, _asides(trial.called)) if line)
+
+
+def _of_error(exercise: Exercise, trial: _Trial, function: Callable[..., Any]) -> str:
+    error = trial.called.error
+    assert error is not None
+    if isinstance(error, TooLong):
+        return f"stopped after {exercise.seconds:g} s on the input “{trial.what}”. Does a loop in it never end?"
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == _file(function)]
+    where = f" (line {(lines[-1] or 0) - function.__code__.co_firstlineno + 1} of your function)" if lines else ""
+    return f"On the input “{trial.what}” it raises {type(error).__name__}{where}: {_sentence(str(error))}"
+
+
+def _sentence(text: str) -> str:
+    """With a full stop at its end, unless it has an end."""
+    text = text.strip()
+    return text if not text or text[-1] in ".?!" or "\n" in text else text + "."
+
+
+def _file(function: Any) -> str:
+    return function.__code__.co_filename if isinstance(function, types.FunctionType) else ""
+
+
+def _asides(called: Called) -> str:
+    said = [f"It warns: {text}." for text in called.warned[:2]]
+    if called.printed:
+        said.append(f"It prints, which nobody asked for: {called.printed.splitlines()[0][:60]!r}.")
+    return "\n".join(said)
+
+
+def _praise(exercise: Exercise, function: Callable[..., Any], trials: list[_Trial]) -> str:
+    said = ["right."]
+    if exercise.big is not None:
+        said = [f"right. {_cost(exercise, function)}"]
+    warned = [trial for trial in trials if trial.called.warned or trial.called.printed]
+    if warned:
+        said.append(_asides(warned[0].called))
+    return "\n".join(said)
+
+
+def _cost(exercise: Exercise, function: Callable[..., Any]) -> str:
+    """Peak bytes of a right answer beside the reference's."""
+    assert exercise.big is not None
+    reference, own = peak(exercise, exercise.reference), peak(exercise, function)
+    if own is None:
+        return "On a large input it did not end in time, so its bytes are not known."
+    assert reference is not None
+    ratio = own / max(reference, 1)
+    if ratio <= SAME_PEAK:
+        less = "less than" if ratio < 1 / SAME_PEAK else "as much as"
+        return f"On a large input it peaks at {binary(own)}, {less} the reference ({binary(reference)})."
+    why = next((f": {text}" for least, text in exercise.costs if ratio >= least), "")
+    return f"On a large input it peaks at {binary(own)}, {ratio:.1f} × the reference's {binary(reference)}{why}."
+
+
+def peak(exercise: Exercise, function: Callable[..., Any]) -> int | None:
+    """Traced peak in bytes of one call on the big input, after a warm-up on the first small one. None: it did not end."""
+    from dlcourse.memory import traced_peak
+
+    assert exercise.big is not None
+    arguments = exercise.big(np.random.default_rng(0))
+    call(function, exercise.cases()[0][1], exercise.seconds)
+    measured = _Measured(function, traced_peak)
+    called = call(measured, arguments, exercise.seconds)
+    return None if called.error is not None else measured.peak
+
+
+class _Measured:
+    """The function, with its traced peak kept."""
+
+    def __init__(self, function: Callable[..., Any], ruler: Any) -> None:
+        self.function, self.ruler, self.peak = function, ruler, 0
+
+    def __call__(self, *arguments: Any) -> None:
+        with self.ruler() as traced:
+            self.function(*arguments)
+        self.peak = traced.peak

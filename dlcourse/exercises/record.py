@@ -1,0 +1,153 @@
+"""Which exercises are done: a small file beside the notebooks, and a map of the course that is drawn from it."""
+
+import csv
+import datetime
+import html
+import io
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dlcourse.exercises.exercise import NOTEBOOKS, Exercise, of_notebook
+
+FILE = "progress.json"
+FOLDER = "DLCOURSE_PROGRESS"  # environment variable: the folder of the file; without it the folder of the notebook
+VERSION = 1
+DONE, OPEN = "■", "□"
+
+
+def path() -> Path:
+    """Where the file is or will be."""
+    return Path(os.environ.get(FOLDER) or ".") / FILE
+
+
+def load() -> dict[str, dict[str, Any]]:
+    """-> {id of an exercise: {"tries": how many checks, "right": the day of the first right answer or None}}.
+
+    A file that is damaged or from another version is kept under another name, which is printed; then nothing is done yet.
+    """
+    try:
+        text = path().read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return {}
+    except (OSError, UnicodeDecodeError) as error:
+        return _set_aside(f"cannot be read ({error.__class__.__name__})")
+    try:
+        stored = json.loads(text)
+        version = stored["version"]
+    except (ValueError, TypeError, KeyError):
+        return _set_aside("is damaged")
+    if version != VERSION:
+        return _set_aside(f"is of version {version!r}, and this course writes version {VERSION}")
+    done = stored.get("exercises")
+    if not isinstance(done, dict) or not all(_is_entry(entry) for entry in done.values()):
+        return _set_aside("is damaged")
+    return done
+
+
+def _is_entry(entry: Any) -> bool:
+    return (
+        isinstance(entry, dict)
+        and entry.keys() == {"tries", "right"}
+        and isinstance(entry["tries"], int)
+        and (entry["right"] is None or isinstance(entry["right"], str))
+    )
+
+
+def _set_aside(why: str) -> dict:
+    number = 1
+    while (aside := path().with_name(f"progress-kept-{number}.json")).exists():
+        number += 1
+    try:
+        os.replace(path(), aside)
+        print(f"{FILE} {why}. It is kept as {aside.name}, and the progress starts anew.")
+    except OSError as error:
+        print(f"{FILE} {why}, and cannot be moved aside ({error.strerror}). The progress is not kept.")
+    return {}
+
+
+def note(exercise_id: str, right: bool) -> None:
+    """Count one more try, and the day where it is right. Where the file cannot be written, a line says so."""
+    done = load()
+    entry = done.setdefault(exercise_id, {"tries": 0, "right": None})
+    entry["tries"] += 1
+    if right and entry["right"] is None:
+        entry["right"] = datetime.date.today().isoformat()
+    if (problem := _write(path(), json.dumps({"version": VERSION, "exercises": done}, indent=1) + "\n")) is not None:
+        print(f"The progress is not kept: {FILE} cannot be written ({problem}).")
+
+
+def _write(file: Path, text: str) -> str | None:
+    """By a temporary name, so that a kill leaves the old file. -> what went wrong."""
+    unfinished = file.with_name(f"{file.name}.{os.getpid()}.tmp")
+    try:
+        unfinished.write_text(text, encoding="utf-8")
+        os.replace(unfinished, file)
+    except OSError as error:
+        unfinished.unlink(missing_ok=True) if file.parent.is_dir() else None
+        return error.strerror or error.__class__.__name__
+    return None
+
+
+@dataclass(frozen=True)
+class Map:
+    """The exercises of each notebook and which of them are done. Its last line in a cell draws it."""
+
+    rows: tuple[tuple[str, tuple[tuple[Exercise, bool], ...]], ...]
+
+    def _count(self) -> str:
+        all_ = [done for _, exercises in self.rows for _, done in exercises]
+        return f"{sum(all_)} of {len(all_)} exercises done"
+
+    def __str__(self) -> str:
+        width = max(len(name) for name, _ in self.rows)
+        squares = [" ".join(DONE if done else OPEN for _, done in exercises) for _, exercises in self.rows]
+        lines = [f"{name:<{width}}  {row}" for (name, _), row in zip(self.rows, squares, strict=True)]
+        return "\n".join([self._count(), *lines])
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        def square(exercise: Exercise, done: bool) -> str:
+            colour, word = ("#0B6E75", "done") if done else ("white", "not yet")
+            label = html.escape(f"{exercise.id} {exercise.title}: {word}")
+            style = (
+                f"display:inline-block;width:14px;height:14px;margin:2px;border:1px solid #0B6E75;background:{colour}"
+            )
+            return f'<span role="img" aria-label="{label}" title="{label}" style="{style}"></span>'
+
+        cells = "".join(
+            f'<tr><td style="text-align:left">{name}</td>'
+            f'<td style="text-align:left">{"".join(square(*pair) for pair in exercises)}</td></tr>'
+            for name, exercises in self.rows
+        )
+        return f"<table><caption>{self._count()}</caption><tbody>{cells}</tbody></table>"
+
+
+def progress(*, export: str | os.PathLike | None = None) -> Map:
+    """The map of the course: a square for each exercise, filled where it is done.
+
+    export: the name of a CSV file to write for a teacher: notebook, exercise, title, tries, day of the first right answer.
+    Raises OSError where that file cannot be written; the one that was there stays.
+    """
+    done = load()
+    rows = [(number, [(exercise, done.get(exercise.id)) for exercise in of_notebook(number)]) for number in NOTEBOOKS]
+    if export is not None:
+        _export(Path(export), rows)
+    marked = [(number, tuple((e, bool(entry and entry["right"])) for e, entry in row)) for number, row in rows]
+    return Map(tuple((f"{number} {NOTEBOOKS[number]}", pairs) for number, pairs in marked))
+
+
+def _export(file: Path, rows: list[tuple[str, list[tuple[Exercise, dict[str, Any] | None]]]]) -> None:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["notebook", "exercise", "title", "tries", "right since"])
+    for number, row in rows:
+        for exercise, entry in row:
+            tries, right = (entry["tries"], entry["right"] or "") if entry else (0, "")
+            writer.writerow([number, exercise.id, exercise.title, tries, right])
+    if (problem := _write(file, text.getvalue())) is not None:
+        raise OSError(f"{file} cannot be written: {problem}")
+    print(f"Written: {file.name}")
