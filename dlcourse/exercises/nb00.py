@@ -87,8 +87,10 @@ EXERCISES = [
         inputs=_shapes,
         hints=(
             "The rule of section 1 has two factors. One comes from the shape alone, the other from the dtype alone.",
-            "`math.prod(shape)` multiplies all numbers of a tuple, and `np.dtype(name)` makes a dtype from its name. A "
-            "dtype knows its bytes per number.",
+            (
+                "`math.prod(shape)` multiplies all numbers of a tuple, and `np.dtype(name)` makes a dtype from its name. A "
+                "dtype knows its bytes per number."
+            ),
             "Return `math.prod(shape) * np.dtype(dtype).itemsize`.",
         ),
         wrong=(
@@ -122,8 +124,10 @@ EXERCISES = [
         reference=affine_bytes,
         inputs=_layers,
         hints=(
-            "Count numbers before bytes. How many weights are there, if there is one from each input to each output? "
-            "And how many biases?",
+            (
+                "Count numbers before bytes. How many weights are there, if there is one from each input to each output? "
+                "And how many biases?"
+            ),
             "Each parameter has one gradient, of the same size. Adam remembers two numbers for each parameter.",
             "`params = 4 * (inputs * outputs + outputs)`. The gradients take as much, the slots twice as much.",
         ),
