@@ -185,14 +185,8 @@ def _pictures(rng: np.random.Generator) -> Iterator[tuple[str, tuple]]:
     yield "2 colour pictures of 3 × 4", draw(2, 3, 4, 3)
     yield "one grey picture", draw(1, 5, 5, 1)
     yield "3 pictures of 3 × 3 with 3 channels", draw(3, 3, 3, 3)
-    yield (
-        "black and white only: bytes 0 and 255",
-        (
-            np.array([0, 255, 255, 0], np.uint8).reshape(1, 2, 2, 1),
-            np.array([0.5]),
-            np.array([0.25]),
-        ),
-    )
+    black_and_white = np.array([0, 255, 255, 0], np.uint8).reshape(1, 2, 2, 1)
+    yield "black and white only: bytes 0 and 255", (black_and_white, np.array([0.5]), np.array([0.25]))
 
 
 def _pictures_big(rng: np.random.Generator) -> tuple:
