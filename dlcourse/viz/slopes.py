@@ -1,0 +1,187 @@
+"""Pictures of notebook 03: a slope by two steps, one neuron, a line that is fitted, the best step, and what grows with the
+batch."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
+
+from dlcourse.units import binary
+from dlcourse.viz.style import COLOURS, INK, QUIET, Picture, picture, styled, title
+
+MAIN, EDGE, LIGHT = "#0B6E75", "#999999", "#CFCFCA"  # none of them a colour of a kind
+BATCHES = 2 ** np.arange(15)  # 1 to 16384
+
+
+@styled
+def secants(f: Callable[[Any], Any], at: float, steps: Sequence[float], name: str) -> Picture:
+    """The curve of f near `at`, twice. Left: lines through the point and one h to its right. Right: lines through the
+    points h to its left and to its right. Both with the slope of each line, for each h in `steps`, the largest first.
+    """
+    figure, (one, both) = picture(1, 2, width=10, height=4.4, sharey=True)
+    reach = 1.25 * max(steps)
+    curve = np.linspace(at - reach, at + reach, 200)
+    tones = [LIGHT, "#7FA9A8", MAIN]
+    said = {}
+    for axes, sides in ((one, 1), (both, 2)):
+        axes.plot(curve, f(curve), color=INK)
+        slopes = []
+        for h, tone in zip(steps, tones, strict=True):
+            left = at - h if sides == 2 else at
+            slope = (f(at + h) - f(left)) / (at + h - left)
+            slopes.append(slope)
+            axes.plot(curve, f(left) + slope * (curve - left), color=tone, linewidth=1.5)
+            axes.plot(
+                [left, at + h], [f(left), f(at + h)], "o", color=tone, markersize=6, label=f"h = {h:g}: {slope:.4g}"
+            )
+        axes.plot(at, f(at), "o", color=INK, markersize=7)
+        axes.set_xlabel("w")
+        axes.legend(loc="upper left", title="slope of the line", alignment="left", title_fontsize=10)
+        said[sides] = ", ".join(f"{slope:.4g} for h = {h:g}" for h, slope in zip(steps, slopes, strict=True))
+    low, high = f(curve).min(), f(curve).max()
+    one.set_ylim(low - 0.1 * (high - low), high + 0.1 * (high - low))
+    one.set_ylabel(name)
+    title(one, "A step to one side", f"{name} at w = {at:g}")
+    title(both, "A step to both sides is nearer")
+    figure.alt = f"{name} at {at:g}, slopes of lines. A step to one side: {said[1]}. To both sides: {said[2]}."
+    return figure
+
+
+@styled
+def chain(boxes: Sequence[tuple[str, float, float]], factors: Sequence[str]) -> Picture:
+    """A chain of numbers, each computed from the one before it. boxes: (name, its value, its gradient). factors: what the
+    gradient is multiplied by on the way back from each box to the one before it."""
+    step, wide, high = 2.9, 1.5, 0.86
+    width, height = step * (len(boxes) - 1) + wide + 0.4, 2.3
+    figure, axes = picture(width=width, height=height)
+    figure.set_layout_engine("none")
+    axes.set_position((0, 0, 1, 1))
+    axes.set_axis_off()
+    axes.set_xlim(0, width)
+    axes.set_ylim(height, 0)
+    middle = 1.15
+    for place, (name, value, gradient) in enumerate(boxes):
+        left = 0.2 + step * place
+        box = FancyBboxPatch((left, middle - high / 2), wide, high, boxstyle="round,pad=0,rounding_size=0.1")
+        box.set(facecolor="white", edgecolor=EDGE)
+        axes.add_patch(box)
+        axes.text(
+            left + wide / 2, middle - 0.2, f"{name} = {value:g}", size=11, ha="center", va="center", weight="bold"
+        )
+        words = f"gradient {gradient:g}"
+        axes.text(left + wide / 2, middle + 0.2, words, size=10.5, ha="center", va="center", color=COLOURS["grads"])
+        if place:
+            start, end = left - (step - wide), left
+            _arrow(axes, (start, middle - 0.22), (end, middle - 0.22), INK)
+            _arrow(axes, (end, middle + 0.22), (start, middle + 0.22), COLOURS["grads"])
+            centre = (start + end) / 2
+            axes.text(
+                centre, middle + 0.45, factors[place - 1], size=10, ha="center", va="center", color=COLOURS["grads"]
+            )
+    axes.text(0.2, 0.3, "forward: values, from left to right", size=10, color=INK, va="center")
+    axes.text(
+        0.2, height - 0.2, "backward: gradients, from right to left", size=10, color=COLOURS["grads"], va="center"
+    )
+    values = ", ".join(f"{name} = {value:g}" for name, value, _ in boxes)
+    back = ", ".join(f"{gradient:g} for {name}" for name, _, gradient in reversed(boxes))
+    figure.alt = f"A chain of numbers. Forward: {values}. The gradients, backward: {back}."
+    return figure
+
+
+def _arrow(axes: Any, start: tuple[float, float], end: tuple[float, float], colour: str) -> None:
+    look: Any = {"arrowstyle": "-|>", "mutation_scale": 12, "linewidth": 1.4, "shrinkA": 3, "shrinkB": 3}
+    arrow = FancyArrowPatch(start, end, color=colour, **look)
+    axes.add_patch(arrow)
+
+
+@styled
+def fitted(x: np.ndarray, t: np.ndarray, lines: Mapping[int, tuple[float, float]], losses: Sequence[float]) -> Picture:
+    """Left: points (x, t) and a line w x + b for each of `lines`, {step: (w, b)}. Right: the loss before each step."""
+    figure, (left, right) = picture(1, 2, width=10, height=4)
+    left.plot(x, t, "o", color=INK, markersize=5)
+    ends = np.array([x.min(), x.max()])
+    for place, (step, (w, b)) in enumerate(lines.items()):
+        last = place == len(lines) - 1
+        left.plot(ends, w * ends + b, color=MAIN if last else EDGE, linewidth=2.5 if last else 1.2)
+        words = left.annotate(
+            f"step {step}", (ends[1], w * ends[1] + b), (4, 0), textcoords="offset points", va="center"
+        )
+        words.set(size=9.5, color=MAIN if last else QUIET)
+    left.margins(x=0.14)
+    left.set_xlabel("x")
+    left.set_ylabel("t")
+    right.semilogy(losses, color=MAIN)
+    right.set_xlabel("step")
+    right.set_ylabel("loss")
+    title(left, f"The line meets the points after {len(losses) - 1} steps")
+    title(right, f"The loss falls from {losses[0]:.2f} to {losses[-1]:.3f}")
+    found = "; ".join(f"step {step}: {w:.2f} x + {b:.2f}" for step, (w, b) in lines.items())
+    figure.alt = f"{len(x)} points and lines. {found}. The loss falls from {losses[0]:.2f} to {losses[-1]:.3f}."
+    return figure
+
+
+@styled
+def step_errors(errors: Mapping[str, Mapping[float, float]], circumstances: str = "") -> Picture:
+    """The error of a slope against the step, both logarithmic. errors: {dtype: {h: relative error}}."""
+    figure, axes = picture(width=8.5, height=4.4)
+    tones = dict(zip(errors, (MAIN, "#C4572B"), strict=False))
+    best = {}
+    for name, found in errors.items():
+        axes.loglog(list(found), list(found.values()), "o-", color=tones[name], markersize=4)
+        h = min(found, key=lambda step: found[step])
+        best[name] = h, found[h]
+        axes.plot(*best[name], "o", color=tones[name], markersize=10)
+        words = f"{name}: best at h = {h:.0e}"
+        axes.annotate(words, best[name], (9, -14), textcoords="offset points", color=tones[name], size=10)
+    axes.set_xlabel("step h")
+    axes.set_ylabel("relative error")
+    axes.set_ylim(min(error for _, error in best.values()) / 30, 3)
+    title(axes, "A step can be too large and too small", circumstances)
+    said = "; ".join(f"{name}: smallest error {error:.0e} at h = {h:.0e}" for name, (h, error) in best.items())
+    figure.alt = f"A step can be too large and too small. The error falls with h and rises again. {said}."
+    return figure
+
+
+@styled
+def growth(batch: int, width: int, layers: int, measured: Mapping[int, int] | None = None) -> Picture:
+    """Bytes of a stack of affine layers, all `width` wide, in float32, against the batch: the parameters, which are the
+    same for each batch, and the inputs saved for backward. A dot on each line at `batch`. measured: {batch: saved bytes}."""
+    params, saved = stack_bytes(batch, width, layers)
+    figure, axes = picture(width=8.5, height=4.4)
+    lines = {"params": np.full(len(BATCHES), params), "saved": stack_bytes(1, width, layers)[1] * BATCHES}
+    for name, line in lines.items():
+        axes.loglog(BATCHES, line, color=COLOURS[name], linewidth=2.5)
+    for name, count, below in (("params", params, saved > params), ("saved", saved, saved <= params)):
+        axes.plot(batch, count, "o", color=COLOURS[name], markersize=10, markeredgecolor="white")
+        place = (-8 if batch > 1024 else 8, -20 if below else 12)
+        side = "right" if batch > 1024 else "left"
+        words = axes.annotate(f"{name} {binary(count)}", (batch, count), place, textcoords="offset points", ha=side)
+        words.set(size=10.5, weight="bold", bbox={"facecolor": "white", "edgecolor": "none", "pad": 1, "alpha": 0.85})
+    if measured:
+        axes.plot(list(measured), list(measured.values()), "x", color=INK, markersize=9, markeredgewidth=1.8, zorder=5)
+        axes.text(0.99, 0.04, "×: measured", transform=axes.transAxes, ha="right", size=10)
+    axes.axvline(width + 1, color=QUIET, linestyle="--", linewidth=1.2)
+    axes.text(width + 1, 2**11.6, f" equal at {width + 1:,}", size=10, color=QUIET)
+    axes.set_xlim(2**-0.3, 2**14.3)
+    axes.set_ylim(2**11, 2**33)
+    axes.set_xticks(BATCHES[::2], [f"{size:,}" for size in BATCHES[::2]])
+    powers = range(12, 33, 4)
+    axes.set_yticks(
+        [2**power for power in powers], [binary(2**power).replace(".00", "").replace(".0", "") for power in powers]
+    )
+    axes.minorticks_off()
+    axes.set_xlabel("batch")
+    ratio = saved / params
+    finding = f"Saved is {ratio:.3g} × the parameters"
+    title(axes, finding, f"{layers} affine layers, {width} wide, batch {batch:,}, float32")
+    figure.alt = (
+        f"{finding}: {layers} affine layers, {width} wide. At batch {batch:,} the parameters are {binary(params)} and the "
+        f"saved inputs {binary(saved)}. They are equal at batch {width + 1:,}."
+    )
+    return figure
+
+
+def stack_bytes(batch: int, width: int, layers: int, itemsize: int = 4) -> tuple[int, int]:
+    """-> bytes of the parameters, bytes of the saved inputs, of `layers` affine layers from `width` to `width` numbers."""
+    return layers * (width + 1) * width * itemsize, layers * batch * width * itemsize
