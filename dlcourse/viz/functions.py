@@ -62,15 +62,10 @@ def answer(scores: np.ndarray, label: int, names: Sequence[str] | None = None) -
     panels = (("scores", scores, None), ("probabilities", p, (0, 1.12)), ("gradient", gradient, (-1.12, 1.12)))
     for panel, (what, values, limits) in zip(axes, panels, strict=True):
         _bars(panel, what, values, limits, label, names)
-    title(axes[0], finding, f"{what_is_right(names, label)} is right")
+    title(axes[0], finding, f"right: {names[label]}")
     rows = "; ".join(f"{n} {s:.4g}, {q:.3f}, {g:+.3f}" for n, s, q, g in zip(names, scores, p, gradient, strict=True))
     figure.alt = f"{finding}. {names[label]} is right. Score, probability and gradient of each: {rows}."
     return figure
-
-
-def what_is_right(names: Sequence[str], label: int) -> str:
-    """The words for the right answer."""
-    return f"“{names[label]}”"
 
 
 def _bars(
@@ -91,8 +86,7 @@ def _bars(
 def descent(losses: Sequence[float], per_epoch: int, finding: str, *, start: float | None = None) -> Picture:
     """The loss of each step as a grey line, the mean of each epoch of `per_epoch` steps as points. start: a loss to
     compare with, a dashed line, such as that of a network that knows nothing."""
-    losses = np.asarray(losses, dtype=np.float64)
-    epochs = [losses[first : first + per_epoch].mean() for first in range(0, len(losses), per_epoch)]
+    epochs = [float(np.mean(losses[first : first + per_epoch])) for first in range(0, len(losses), per_epoch)]
     figure, axes = picture(width=8.5, height=3.4)
     axes.plot(range(1, len(losses) + 1), losses, color=REST, linewidth=1.2, label="each step")
     middles = [(first + min(first + per_epoch, len(losses)) + 1) / 2 for first in range(0, len(losses), per_epoch)]
