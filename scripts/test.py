@@ -9,7 +9,9 @@ import importlib.metadata
 import os
 import subprocess
 import sys
+import tempfile
 import time
+from collections import deque
 from pathlib import Path
 
 from packaging.requirements import Requirement
@@ -17,6 +19,7 @@ from packaging.requirements import Requirement
 ROOT = Path(__file__).resolve().parent.parent
 CHROMIUM = "tests/browser/chromium.py"
 PYTEST = ["-m", "pytest", "-q"]
+LAST = 60  # lines of a kind that failed, written once more at the end
 TWO = ["-n", "2", "--dist", "loadfile"]  # two files at a time
 
 
@@ -76,22 +79,33 @@ def steps(kind: str) -> list[tuple[str, list[str]]]:
             nbval(),
             ("notebooks: time and peak memory", ["tests/notebooks.py", "measure", "--slow", slow]),
             ("notebooks: every cell twice", ["tests/notebooks.py", "twice"]),
+            ("notebooks: every exercise solved", ["tests/notebooks.py", "solved"]),
         ]
     if kind in ("browser", "all"):
         found.append(("browser: JupyterLab", [*PYTEST, "tests/browser"]))
     return found
 
 
-def run(name: str, arguments: list[str]) -> tuple[str, float]:
-    """-> how it ended, and seconds."""
+def run(name: str, arguments: list[str]) -> tuple[str, float, list[str]]:
+    """-> how it ended, seconds, and the last lines that it wrote."""
     print(f"\n=== {name}", flush=True)
     start = time.perf_counter()
     if name.startswith("browser") and not os.environ.get("REQUIRE_BROWSER"):
         browser = subprocess.run([sys.executable, CHROMIUM], cwd=ROOT, check=False)
         if browser.returncode:
-            return "NOT RUN", time.perf_counter() - start
-    ended = subprocess.run([sys.executable, *arguments], cwd=ROOT, check=False)
-    return "FAILED" if ended.returncode else "passed", time.perf_counter() - start
+            return "NOT RUN", time.perf_counter() - start, []
+    with tempfile.TemporaryDirectory() as nobodys:  # whoever runs the tests may have solved exercises
+        environment = {**os.environ, "DLCOURSE_PROGRESS": nobodys, "PYTHONUNBUFFERED": "1"}
+        command = [sys.executable, *arguments]
+        last: deque[str] = deque(maxlen=LAST)
+        with subprocess.Popen(
+            command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        ) as process:
+            assert process.stdout is not None
+            for line in process.stdout:
+                print(line, end="", flush=True)
+                last.append(line)
+    return "FAILED" if process.returncode else "passed", time.perf_counter() - start, list(last)
 
 
 def main() -> int:
@@ -102,11 +116,14 @@ def main() -> int:
     start = time.perf_counter()
     results = [(name, *run(name, arguments)) for name, arguments in steps(kind)]
 
+    for name, ended, _, last in results:
+        if ended == "FAILED":  # again, where somebody who sees only the end of a long output finds it
+            print(f"\n=== {name}: {ended}, its last lines again\n{''.join(last)}", end="")
     print(f"\n{'=' * 72}")
-    for name, ended, seconds in results:
+    for name, ended, seconds, _ in results:
         print(f"{name:<48} {ended:<8} {seconds:>6.1f} s")
     print(f"{'all together':<48} {'':<8} {time.perf_counter() - start:>6.1f} s")
-    ends = [ended for _, ended, _ in results]
+    ends = [ended for _, ended, *_ in results]
     if "NOT RUN" in ends:
         print("\nNOT RUN: the browser tests. No Chromium was found: install one (Debian: apt-get install chromium),")
         print("or name one: CHROMIUM=/path/to/chromium make test")

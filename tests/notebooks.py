@@ -1,8 +1,9 @@
-"""Run the notebooks: python tests/notebooks.py store | measure | twice [NOTEBOOK ...]
+"""Run the notebooks: python tests/notebooks.py store | measure | twice | solved [NOTEBOOK ...]
 
 store    runs each in a fresh kernel and stores its outputs; two runs give the same bytes (`make notebooks`)
 measure  prints the time and the peak memory of each one's whole process tree, and holds both to their limits
 twice    runs every cell twice in a row, then the whole notebook once more in the same kernel: no error, same text
+solved   runs a copy of each in which every exercise is filled in from notebooks/solutions: each check says "right"
 """
 
 import argparse
@@ -54,12 +55,28 @@ def tags(cell: nbformat.NotebookNode) -> list[str]:
     return cell.metadata.get("tags", [])
 
 
+def exercise_cells(notebook: nbformat.NotebookNode) -> list[nbformat.NotebookNode]:
+    """The cells with the stub of an exercise. They carry the tag `exercise`."""
+    return [cell for cell in code_cells(notebook) if "exercise" in tags(cell)]
+
+
+def exercise_of(cell: nbformat.NotebookNode) -> str:
+    """The id of the exercise whose stub a cell holds, from its last line: check("05.2", …)."""
+    found = re.fullmatch(r'check\("(\d\d\.\d+)", \w+\)', cell.source.rstrip().splitlines()[-1])
+    assert found, f"the last line of an exercise's cell is its check, got: {cell.source[-60:]!r}"
+    return found[1]
+
+
+def solution(exercise_id: str) -> str:
+    return (ROOT / "notebooks" / "solutions" / f"{exercise_id.replace('.', '_')}.py").read_text(encoding="utf-8")
+
+
 @contextmanager
 def kernel(notebook: nbformat.NotebookNode, path: Path) -> Iterator[NotebookClient]:
     """A client with a fresh kernel in the notebook's folder, untouched by the IPython settings of whoever runs it."""
     with tempfile.TemporaryDirectory() as folder:
         env = {key: value for key, value in os.environ.items() if key != "MPLBACKEND"}
-        env["IPYTHONDIR"] = folder
+        env["IPYTHONDIR"] = env["DLCOURSE_PROGRESS"] = folder  # and without what somebody has solved already
         # Widget state is needed while the notebook runs (an Output widget fails without it) and dropped afterwards.
         client = NotebookClient(
             notebook,
@@ -253,6 +270,18 @@ def twice(path: Path) -> list[str]:
     return differing
 
 
+def solved(path: Path) -> list[str]:
+    """Each exercise whose solution is not "right" in its notebook. An error in any cell of the filled copy is raised."""
+    notebook = nbformat.read(path, as_version=4)
+    exercises = exercise_cells(notebook)
+    for cell in exercises:
+        cell.source = f"{solution(exercise_of(cell))}\n\n{cell.source.rstrip().splitlines()[-1]}"
+    with kernel(notebook, path) as client:
+        for index, cell in enumerate(notebook.cells):
+            client.execute_cell(cell, index)
+    return [text_of(cell) for cell in exercises if ": right." not in text_of(cell)]
+
+
 def report_measures(notebooks: list[Path], slow: float) -> int:
     print(f"{'notebook':<32} {'time':>8} {'of it used':>11} {'limit':>8} {'peak memory':>12} {'limit':>10}")
     failures = 0
@@ -278,22 +307,21 @@ def report_measures(notebooks: list[Path], slow: float) -> int:
     return failures
 
 
-def complaints(path: Path) -> list[str]:
-    try:
-        return twice(path)
-    except FAILURES as error:
-        return [str(error)]
-
-
-def report_twice(notebooks: list[Path]) -> int:
-    """One after the other: two kernels that start at once can choose the same port."""
-    failures = 0
+def report(notebooks: list[Path], complaints_of: Callable[[Path], list[str]], good: str, bad: str) -> int:
+    """One after the other: two kernels that start at once can choose the same port. The complaints stand at the end too,
+    where somebody who sees only the end of a long output finds them."""
+    failures: dict[Path, list[str]] = {}
     for path in notebooks:
-        found = complaints(path)
-        failures += bool(found)
-        print(f"{name_of(path):<32} {'DIFFERS' if found else 'the same every time'}", flush=True)
-        print("".join(f"  {complaint}\n" for complaint in found), end="", flush=True)
-    return failures
+        try:
+            found = complaints_of(path)
+        except FAILURES as error:
+            found = [str(error)]
+        if found:
+            failures[path] = found
+        print(f"{name_of(path):<32} {bad if found else good}", flush=True)
+    for path, found in failures.items():
+        print(f"\n{name_of(path)} {bad}:", *found, sep="\n  ", flush=True)
+    return len(failures)
 
 
 def report_stored(notebooks: list[Path], fresh: bool) -> int:
@@ -310,7 +338,7 @@ def report_stored(notebooks: list[Path], fresh: bool) -> int:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["store", "measure", "twice"])
+    parser.add_argument("what", choices=["store", "measure", "twice", "solved"])
     parser.add_argument("notebooks", nargs="*", type=Path, help="some notebooks only (all when none is named)")
     parser.add_argument("--slow", type=float, default=1.0, help="multiply the limits of time (for a slow machine)")
     parser.add_argument("--fresh", action="store_true", help="store: keep no output of before, not even of a time")
@@ -325,7 +353,9 @@ def main() -> int:
         return min(report_stored(notebooks, options.fresh), 1)
     if options.what == "measure":
         return min(report_measures(notebooks, options.slow), 1)
-    return min(report_twice(notebooks), 1)
+    if options.what == "solved":
+        return min(report(notebooks, solved, "every exercise solved", "NOT SOLVED"), 1)
+    return min(report(notebooks, twice, "the same every time", "DIFFERS"), 1)
 
 
 if __name__ == "__main__":

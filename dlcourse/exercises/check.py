@@ -57,7 +57,7 @@ def judge(exercise: Exercise, function: Any) -> Verdict:
         say = f'{head}not yet. Write the function in place of ... and run this cell again. hint("{exercise.id}") helps.'
         return Verdict("not yet", say)
     if not callable(function):
-        return Verdict("wrong", f"{head}check takes the function itself: check({exercise.id!r}, {exercise.name}).")
+        return Verdict("wrong", f'{head}check takes the function itself: check("{exercise.id}", {exercise.name}).')
     misfit = _misfit(exercise, function)
     if misfit:
         return Verdict("wrong", head + misfit)
@@ -96,8 +96,8 @@ def is_stub(function: Any) -> bool:
     code = [step for step in dis.get_instructions(function) if step.opname != "CACHE"]
     if all(step.opname in quiet for step in code):
         return all(step.argval in (None, ...) for step in code if step.opname in ("LOAD_CONST", "RETURN_CONST"))
-    names = {step.argval for step in code if step.opname.startswith("LOAD_") and isinstance(step.argval, str)}
-    return names == {"NotImplementedError"}
+    read = {step.argval for step in code if step.opname.startswith("LOAD_") and step.opname != "LOAD_CONST"}
+    return read == {"NotImplementedError"}
 
 
 @dataclass

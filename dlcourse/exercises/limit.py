@@ -1,13 +1,15 @@
 """Call a function that may do anything: raise, loop, print, warn, leave."""
 
+import _thread
 import contextlib
 import copy
 import io
 import signal
 import sys
 import threading
+import types
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -41,8 +43,7 @@ def call(fn: Callable[..., Any], arguments: tuple, seconds: float) -> Called:
     with warnings.catch_warnings(record=True) as caught, contextlib.redirect_stdout(out), np.errstate(all="warn"):
         warnings.simplefilter("always")
         try:
-            with time_limit(seconds):
-                called.result = fn(*given)
+            called.result = within(seconds, fn, *given)
         except (Exception, SystemExit, GeneratorExit) as error:  # noqa: BLE001  whatever it is, the reader is told
             called.error = error
     called.printed = out.getvalue()
@@ -75,74 +76,59 @@ def unchanged(before: Any, after: Any) -> bool:
     return True
 
 
-@contextlib.contextmanager
-def time_limit(seconds: float) -> Iterator[None]:
-    """Raise TooLong in the block after `seconds`, by an interrupt of the main thread: a signal would end a wait, too, but
-    Windows has none. Repeated until the block ends, in case it catches the first. In another thread: no limit."""
+class _Stop(BaseException):
+    """Raised in the middle of the function. Not an Exception, so `except Exception` in it does not catch it."""
+
+
+def within(seconds: float, fn: Callable[..., Any], *arguments: Any) -> Any:
+    """fn(*arguments), or TooLong after `seconds`, by an interrupt of the main thread: that works on all systems.
+
+    A call into C code, such as one large matrix product, is ended by its own end only. A reader's interrupt is raised as
+    always. In another thread there is no limit.
+    """
     if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    ended, lock, fired = threading.Event(), threading.Lock(), []
+        return fn(*arguments)
+    ended, lock = threading.Event(), threading.Lock()
+    over = fired = False
+
+    def stop(number: int, frame: types.FrameType | None) -> None:
+        if not over:  # an interrupt that comes after the end does nothing
+            raise _Stop if fired else KeyboardInterrupt
 
     def watch() -> None:
-        wait = seconds
+        nonlocal fired
+        wait, count = seconds, 0
         while not ended.wait(wait):
-            with lock:  # the block may end between the wait and here: then no interrupt may follow
-                if ended.is_set():
+            with lock:
+                if over:
                     return
-                fired.append(True)
+                fired = True
                 _interrupt_main()
-            wait = (
-                0.2 if len(fired) < 25 else 0.002
-            )  # quicker where each is caught: one must come while another is handled
+            count += 1
+            wait = 0.2 if count < 25 else 0.002  # it catches each: one must come while another is being handled
 
+    before = signal.signal(signal.SIGINT, stop)
     watchdog = threading.Thread(target=watch, daemon=True)
-    handler = signal.getsignal(signal.SIGINT)
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # an event loop may have put another in its place
     try:
         watchdog.start()
-        try:
-            yield
-        finally:
-            _end(ended, lock)
-    except KeyboardInterrupt:
-        if not fired:
-            raise
+        result = fn(*arguments)
+        over = True
+    except _Stop:
+        pass
     finally:
-        _let_late_interrupt_pass(bool(fired))
-        if handler is not None:
-            signal.signal(signal.SIGINT, handler)
+        over = True
+        ended.set()
+        with lock:  # an interrupt that was being sent is sent now, and `stop` passes over it
+            pass
+        watchdog.join()
+        signal.signal(signal.SIGINT, signal.default_int_handler if before is None else before)
     if fired:
         raise TooLong(f"it had not ended after {seconds:g} s")
-
-
-def _end(ended: threading.Event, lock: threading.Lock) -> None:
-    """Stop the watchdog. An interrupt that comes in the middle of this must not leave it running."""
-    while True:
-        try:
-            ended.set()
-            with lock:
-                return
-        except KeyboardInterrupt:
-            continue
-
-
-def _let_late_interrupt_pass(fired: bool) -> None:
-    if not fired:
-        return
-    try:
-        for _ in range(1000):  # an interrupt that was sent and not yet raised is raised between two instructions
-            pass
-    except KeyboardInterrupt:
-        pass
+    return result
 
 
 def _interrupt_main() -> None:
-    if hasattr(signal, "pthread_kill") and sys.platform != "win32":
-        main = threading.main_thread().ident
-        assert main is not None
-        signal.pthread_kill(main, signal.SIGINT)  # also ends a sleep
-    else:
-        import _thread
-
+    if sys.platform == "win32":
         _thread.interrupt_main()
+    else:
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)  # also ends a sleep

@@ -1,0 +1,273 @@
+import signal
+import threading
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dlcourse.exercises import check, hint, record
+from dlcourse.exercises.check import is_stub, judge
+from dlcourse.exercises.exercise import Exercise, Wrong, find
+from dlcourse.exercises.limit import TooLong, within
+
+
+def affine_backward(dy, x, W):
+    return dy @ W.T, x.T @ dy, dy.sum(axis=0)
+
+
+def mean_of_batch(dy, x, W):
+    return dy @ W.T, x.T @ dy, dy.mean(axis=0)
+
+
+def without_transposing(dy, x, W):
+    return dy @ W, x.T @ dy, dy.sum(axis=0)
+
+
+def inputs(rng):
+    def normal(*shape):
+        return rng.standard_normal(shape)
+
+    yield "2 samples, 2 → 2", (normal(2, 2), normal(2, 2), normal(2, 2))
+    yield "5 samples, 3 → 3, float32", tuple(a.astype(np.float32) for a in (normal(5, 3), normal(5, 3), normal(3, 3)))
+
+
+def big(rng):
+    return tuple(np.ones(shape, np.float32) for shape in ((512, 1024), (512, 1024), (1024, 1024)))
+
+
+EXERCISE = Exercise(
+    id="03.9",
+    title="Backward",
+    reference=affine_backward,
+    inputs=inputs,
+    hints=("First.", "Last."),
+    wrong=(Wrong(mean_of_batch, "db is a mean."), Wrong(without_transposing, "W has to be transposed.")),
+    big=big,
+    costs=((3.0, "everything was copied"),),
+    parts=("dx", "dW", "db"),
+    seconds=30,
+)
+
+
+def verdict(function):
+    return judge(EXERCISE, function)
+
+
+def nothing(dy, x, W):
+    dx = dy @ W.T  # noqa: F841  its `return` was forgotten
+
+
+@pytest.fixture(autouse=True)
+def own_folder(tmp_path, monkeypatch):
+    monkeypatch.setenv(record.FOLDER, str(tmp_path))
+
+
+def stub_of_dots(dy, x, W):
+    """dy (N, D_out)."""
+    ...  # noqa: PIE790  as in a notebook
+
+
+def stub_of_dots_alone(dy, x, W): ...
+
+
+def stub_of_pass(dy, x, W):
+    pass
+
+
+def stub_that_refuses(dy, x, W):
+    raise NotImplementedError("later")
+
+
+@pytest.mark.parametrize("stub", [..., None, stub_of_dots, stub_of_dots_alone, stub_of_pass, stub_that_refuses])
+def test_a_stub_is_not_yet(stub):
+    assert is_stub(stub)
+    assert verdict(stub).state == "not yet"
+
+
+@pytest.mark.parametrize("written", [affine_backward, lambda dy, x, W: 0, lambda dy, x, W: dy, len, 5])
+def test_what_was_written_is_no_stub(written):
+    assert not is_stub(written)
+
+
+def test_a_right_answer_is_right_and_its_peak_stands_beside_the_references():
+    found = verdict(lambda dy, x, W: (np.dot(dy, W.T), np.dot(x.T, dy), np.add.reduce(dy)))
+    assert found.state == "right"
+    assert "as much as the reference" in found.text
+
+
+def test_a_right_answer_that_takes_more_is_told_why():
+    def wasteful(dy, x, W):
+        return tuple(np.concatenate([part] * 4)[: len(part)].copy() for part in affine_backward(dy, x, W))
+
+    found = verdict(wasteful)
+    assert found.state == "right"
+    assert "× the reference's" in found.text and "everything was copied" in found.text
+
+
+def test_a_known_mistake_is_told_by_its_sentence():
+    assert verdict(lambda dy, x, W: (dy @ W.T, x.T @ dy, dy.sum(axis=0) / len(dy))).wrong is EXERCISE.wrong[0]
+
+
+def test_two_known_mistakes_at_a_time_are_both_told():
+    found = verdict(lambda dy, x, W: (dy @ W, x.T @ dy, dy.mean(axis=0)))
+    assert "db is a mean." in found.text and "W has to be transposed." in found.text
+
+
+def test_an_unknown_mistake_is_told_where_it_differs_first_on_the_smallest_input():
+    found = verdict(lambda dy, x, W: (dy @ W.T, x.T @ dy + (np.arange(dy.shape[1]) == 1), dy.sum(axis=0)))
+    assert found.state == "wrong" and found.wrong is None
+    assert "“2 samples, 2 → 2” dW[0, 1]: expected" in found.text
+    assert "2 of 4 numbers differ" in found.text
+    assert "  W = [[" in found.text
+
+
+@pytest.mark.parametrize(
+    ("function", "said"),
+    [
+        (nothing, "the result is None"),
+        (lambda dy, x, W: dy, "3 things (dx, dW, db) are expected"),
+        (lambda dy, x, W: (dy, x), "has 2 parts, and 3 (dx, dW, db) are expected"),
+        (lambda dy, x, W: (dy.sum(), x.T @ dy, dy.sum(axis=0)), "dx has the shape (), and (2, 2) is expected"),
+        (lambda dy, x, W: (dy @ W.T, x.T @ dy, dy.sum(axis=0, dtype=float)), "db has the dtype float64"),
+        (lambda dy, x, W: 1 / 0, "raises ZeroDivisionError (line 1 of your function): division by zero."),
+        (lambda dy, x: 0, "takes (dy, x), and (dy, x, W) is expected"),
+        (lambda dy, x, W: exit(3), "raises SystemExit"),  # noqa: PLR1722
+        (7, 'check takes the function itself: check("03.9", affine_backward)'),
+    ],
+    ids=["None", "no tuple", "short tuple", "shape", "dtype", "raises", "parameters", "exit", "no function"],
+)
+def test_what_is_wrong_is_said(function, said):
+    found = verdict(function)
+    assert found.state == "wrong"
+    assert said in found.text
+
+
+def test_endless_recursion_is_said():
+    def around(dy, x, W):
+        return around(dy, x, W)
+
+    assert "RecursionError" in verdict(around).text
+
+
+def test_a_function_that_changes_its_arguments_is_told_which_and_the_next_inputs_are_whole():
+    def in_place(dy, x, W):
+        dy *= 2
+        return affine_backward(dy / 2, x, W)
+
+    assert "changes its argument dy" in verdict(in_place).text
+
+
+def test_what_it_prints_is_kept_from_the_page_and_said(capsys):
+    def loud(dy, x, W):
+        print("dy is", dy)
+        return affine_backward(dy, x, W)
+
+    found = verdict(loud)
+    assert found.state == "right"
+    assert "It prints, which nobody asked for: 'dy is" in found.text
+    assert capsys.readouterr().out == ""
+
+
+def test_what_it_warns_of_is_said():
+    def warns(dy, x, W):
+        np.exp(np.float32(1000))
+        return affine_backward(dy, x, W)
+
+    assert "It warns: overflow" in verdict(warns).text
+
+
+def endless(dy, x, W):
+    while True:
+        pass
+
+
+def sleeping(dy, x, W):
+    time.sleep(60)
+
+
+def stubborn(dy, x, W):
+    while True:
+        try:
+            sum(range(100))
+        except BaseException:  # noqa: BLE001, S110  the worst that a reader can write
+            pass
+
+
+def printing(dy, x, W):
+    while True:
+        print("more" * 1000)
+
+
+@pytest.mark.parametrize("function", [endless, sleeping, stubborn, printing])
+def test_a_function_that_does_not_end_is_stopped(function):
+    before = threading.active_count()
+    start = time.monotonic()
+    found = judge(replace(EXERCISE, seconds=1), function)
+    assert time.monotonic() - start < 60
+    assert "stopped after 1 s" in found.text
+    assert threading.active_count() == before
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_a_time_limit_that_is_kept_leaves_no_interrupt_behind():
+    for _ in range(200):
+        try:
+            within(0.001, time.sleep, 0.0005)
+        except TooLong:
+            pass
+    time.sleep(0.01)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_a_time_limit_turns_its_own_interrupt_into_too_long_and_lets_the_readers_pass():
+    def interrupted():
+        signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(TooLong):
+        within(0.05, time.sleep, 5)
+    with pytest.raises(KeyboardInterrupt):
+        within(5, interrupted)
+
+
+def test_in_another_thread_there_is_no_limit_and_no_interrupt():
+    found = []
+
+    def run():
+        within(0.01, time.sleep, 0.1)
+        found.append("ended")
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    assert found == ["ended"]
+
+
+def test_the_reference_of_an_unknown_id_names_what_there_is():
+    with pytest.raises(ValueError, match=r"named like"):
+        find("five")
+    with pytest.raises(ValueError, match=r"notebook 99 has no exercises"):
+        find("99.1")
+    with pytest.raises(ValueError, match=r"notebook 00 has 00\.1, 00\.2"):
+        find("00.9")
+
+
+def test_check_prints_and_notes_what_was_tried(capsys):
+    check("00.1", ...)
+    assert "not yet" in capsys.readouterr().out
+    assert record.load() == {}
+    check("00.1", lambda *_: -1)
+    check("00.1", find("00.1").reference)
+    check("00.1", lambda *_: -1)
+    assert "right." in capsys.readouterr().out
+    entry = record.load()["00.1"]
+    assert entry["tries"] == 3 and entry["right"]
+
+
+def test_hints_are_counted_from_one(capsys):
+    hint("00.1")
+    first = capsys.readouterr().out
+    assert first.startswith("00.1, hint 1 of") and 'hint("00.1", 2)' in first
+    for number in (0, 99, True, 1.0, "1"):
+        with pytest.raises(ValueError, match="has the hints 1 to"):
+            hint("00.1", number)
