@@ -163,6 +163,43 @@ EXERCISES = [
     ),
     Exercise(
         id="07.4",
+        title="Fold BatchNorm into the layer before it",
+        reference=answers.fold,
+        inputs=answers.layers,
+        hints=(
+            "Write BatchNorm of one channel as y = s · z + t with s = gamma / √(var + eps), and put z = x W + b in.",
+            "y = x (W s) + (b - mean) s + beta. So what is the new W, what is the new b?",
+            "The channels of the output are the last axis of W, so W * s multiplies the right axis, for a convolution too.",
+        ),
+        wrong=(
+            Wrong(answers.fold_by_variance, "You divide by the variance. BatchNorm divides by its root, √(var + eps)."),
+            Wrong(
+                answers.eps_outside,
+                "eps stands outside of the root. It belongs inside, √(var + eps), as in the forward pass; where the "
+                "variance is small the two differ by much.",
+            ),
+            Wrong(
+                answers.bias_unscaled,
+                "The bias b comes before the normalization, so it is multiplied by the scale too: (b - mean) · s + beta.",
+            ),
+            Wrong(
+                answers.bias_forgotten,
+                "The bias b of the layer is lost. The normalized number is x W + b - mean.",
+            ),
+            Wrong(
+                answers.mean_unscaled,
+                "The mean is subtracted before the scaling, so it is multiplied by the scale too: (b - mean) · s + beta.",
+            ),
+            Wrong(
+                answers.rows_scaled,
+                "You scale the rows of W, its inputs. gamma belongs to the outputs, the last axis of W. With as many "
+                "inputs as outputs the shapes fit all the same.",
+            ),
+        ),
+        parts=("W", "b"),
+    ),
+    Exercise(
+        id="07.5",
         title="The statistics of two parts together",
         reference=answers.join_statistics,
         inputs=answers.parts,
@@ -204,42 +241,5 @@ EXERCISES = [
             ),
         ),
         parts=("mean", "var"),
-    ),
-    Exercise(
-        id="07.5",
-        title="Fold BatchNorm into the layer before it",
-        reference=answers.fold,
-        inputs=answers.layers,
-        hints=(
-            "Write BatchNorm of one channel as y = s · z + t with s = gamma / √(var + eps), and put z = x W + b in.",
-            "y = x (W s) + (b - mean) s + beta. So what is the new W, what is the new b?",
-            "The channels of the output are the last axis of W, so W * s multiplies the right axis, for a convolution too.",
-        ),
-        wrong=(
-            Wrong(answers.fold_by_variance, "You divide by the variance. BatchNorm divides by its root, √(var + eps)."),
-            Wrong(
-                answers.eps_outside,
-                "eps stands outside of the root. It belongs inside, √(var + eps), as in the forward pass; where the "
-                "variance is small the two differ by much.",
-            ),
-            Wrong(
-                answers.bias_unscaled,
-                "The bias b comes before the normalization, so it is multiplied by the scale too: (b - mean) · s + beta.",
-            ),
-            Wrong(
-                answers.bias_forgotten,
-                "The bias b of the layer is lost. The normalized number is x W + b - mean.",
-            ),
-            Wrong(
-                answers.mean_unscaled,
-                "The mean is subtracted before the scaling, so it is multiplied by the scale too: (b - mean) · s + beta.",
-            ),
-            Wrong(
-                answers.rows_scaled,
-                "You scale the rows of W, its inputs. gamma belongs to the outputs, the last axis of W. With as many "
-                "inputs as outputs the shapes fit all the same.",
-            ),
-        ),
-        parts=("W", "b"),
     ),
 ]

@@ -196,54 +196,6 @@ def running(rng: np.random.Generator) -> Cases:
 # 07.4
 
 
-def join_statistics(mean_a: Array, var_a: Array, count_a: int, mean_b: Array, var_b: Array, count_b: int) -> Arrays:
-    whole = count_a + count_b
-    a, b = count_a / whole, count_b / whole
-    return a * mean_a + b * mean_b, a * var_a + b * var_b + a * b * (mean_a - mean_b) ** 2
-
-
-def plain_means(mean_a: Array, var_a: Array, count_a: int, mean_b: Array, var_b: Array, count_b: int) -> Arrays:
-    return (mean_a + mean_b) / 2, (var_a + var_b) / 2
-
-
-def mean_of_variances(mean_a: Array, var_a: Array, count_a: int, mean_b: Array, var_b: Array, count_b: int) -> Arrays:
-    whole = count_a + count_b
-    mean = (count_a * mean_a + count_b * mean_b) / whole
-    return mean, (count_a * var_a + count_b * var_b) / whole
-
-
-def halves(mean_a: Array, var_a: Array, count_a: int, mean_b: Array, var_b: Array, count_b: int) -> Arrays:
-    return join_statistics(mean_a, var_a, 1, mean_b, var_b, 1)
-
-
-def sum_of_variances(mean_a: Array, var_a: Array, count_a: int, mean_b: Array, var_b: Array, count_b: int) -> Arrays:
-    whole = count_a + count_b
-    mean = (count_a * mean_a + count_b * mean_b) / whole
-    return mean, var_a + var_b
-
-
-def statistics_of_means(mean_a: Array, var_a: Array, count_a: int, mean_b: Array, var_b: Array, count_b: int) -> Arrays:
-    whole = count_a + count_b
-    mean = (count_a * mean_a + count_b * mean_b) / whole
-    return mean, (count_a * (mean_a - mean) ** 2 + count_b * (mean_b - mean) ** 2) / whole
-
-
-def parts(rng: np.random.Generator) -> Cases:
-    one = np.ones(1)
-    yield "[1, 3] and [5, 7]", (2 * one, 1 * one, 2, 6 * one, 1 * one, 2)
-    yield "3 and 5 values", (*_part(rng, 3, 4), *_part(rng, 5, 4))
-    yield "one value and 7 values", (*_part(rng, 1, 2), *_part(rng, 7, 2))
-    yield "float32", (*_part(rng, 6, 3, np.float32), *_part(rng, 2, 3, np.float32))
-
-
-def _part(rng: np.random.Generator, count: int, channels: int, dtype: type = np.float64) -> tuple:
-    x = (rng.standard_normal((count, channels)) * 2 + rng.integers(-9, 9, channels)).astype(dtype)
-    return x.mean(axis=0), x.var(axis=0), count
-
-
-# 07.5
-
-
 def fold(W: Array, b: Array, gamma: Array, beta: Array, mean: Array, var: Array, eps: float) -> Arrays:
     scale = gamma / np.sqrt(var + eps)
     return W * scale, (b - mean) * scale + beta
@@ -290,3 +242,51 @@ def layers(rng: np.random.Generator) -> Cases:
 def _layer(rng: np.random.Generator, shape: tuple[int, ...]) -> tuple:
     b, gamma, beta, mean = rng.standard_normal((4, shape[-1]))
     return rng.standard_normal(shape), b, 1 + gamma, beta, mean, rng.uniform(0.1, 4, shape[-1]), 1e-2
+
+
+# 07.5
+
+
+def join_statistics(mean_a: Array, var_a: Array, count_a: int, mean_b: Array, var_b: Array, count_b: int) -> Arrays:
+    whole = count_a + count_b
+    a, b = count_a / whole, count_b / whole
+    return a * mean_a + b * mean_b, a * var_a + b * var_b + a * b * (mean_a - mean_b) ** 2
+
+
+def plain_means(mean_a: Array, var_a: Array, count_a: int, mean_b: Array, var_b: Array, count_b: int) -> Arrays:
+    return (mean_a + mean_b) / 2, (var_a + var_b) / 2
+
+
+def mean_of_variances(mean_a: Array, var_a: Array, count_a: int, mean_b: Array, var_b: Array, count_b: int) -> Arrays:
+    whole = count_a + count_b
+    mean = (count_a * mean_a + count_b * mean_b) / whole
+    return mean, (count_a * var_a + count_b * var_b) / whole
+
+
+def halves(mean_a: Array, var_a: Array, count_a: int, mean_b: Array, var_b: Array, count_b: int) -> Arrays:
+    return join_statistics(mean_a, var_a, 1, mean_b, var_b, 1)
+
+
+def sum_of_variances(mean_a: Array, var_a: Array, count_a: int, mean_b: Array, var_b: Array, count_b: int) -> Arrays:
+    whole = count_a + count_b
+    mean = (count_a * mean_a + count_b * mean_b) / whole
+    return mean, var_a + var_b
+
+
+def statistics_of_means(mean_a: Array, var_a: Array, count_a: int, mean_b: Array, var_b: Array, count_b: int) -> Arrays:
+    whole = count_a + count_b
+    mean = (count_a * mean_a + count_b * mean_b) / whole
+    return mean, (count_a * (mean_a - mean) ** 2 + count_b * (mean_b - mean) ** 2) / whole
+
+
+def parts(rng: np.random.Generator) -> Cases:
+    one = np.ones(1)
+    yield "[1, 3] and [5, 7]", (2 * one, 1 * one, 2, 6 * one, 1 * one, 2)
+    yield "3 and 5 values", (*_part(rng, 3, 4), *_part(rng, 5, 4))
+    yield "one value and 7 values", (*_part(rng, 1, 2), *_part(rng, 7, 2))
+    yield "float32", (*_part(rng, 6, 3, np.float32), *_part(rng, 2, 3, np.float32))
+
+
+def _part(rng: np.random.Generator, count: int, channels: int, dtype: type = np.float64) -> tuple:
+    x = (rng.standard_normal((count, channels)) * 2 + rng.integers(-9, 9, channels)).astype(dtype)
+    return x.mean(axis=0), x.var(axis=0), count

@@ -8,7 +8,7 @@ from matplotlib.patches import Rectangle
 
 from dlcourse.viz.style import INK, QUIET, Picture, picture, styled, title
 
-# None of them a colour of a kind. For groups: twelve tones that differ in lightness too.
+# None of them a colour of a kind. For groups: eight tones, dark and pale by turns.
 GROUPS = ("#0B6E75", "#E8B9A0", "#5A3E7A", "#B7D3A8", "#8C4A2F", "#A9C7E8", "#3F5D3A", "#E3D48C")
 METHODS = {"none": ("#777777", ":"), "BatchNorm": ("#0B6E75", "-"), "LayerNorm": ("#C4572E", "--")}
 EDGE = "#FFFFFF"
@@ -34,12 +34,12 @@ def shared_statistics(
             left, top = channel * (width + 0.5) + column, sample * (height + 0.5) + row
             _square(panel, left, top, int(numbers[sample, row, column, channel]))
         _block_names(panel, samples, channels, height, width)
-        panel.set_title(name, size=11, loc="center", pad=18)
+        panel.set_title(name, size=11, weight="normal", loc="center", pad=18)
         panel.annotate(
-            said[-1].split(": ")[1], (0.5, 1), (0, 4), xycoords="axes fraction", textcoords="offset points",
+            said[-1].removeprefix(f"{name}: "), (0.5, 1), (0, 4), xycoords="axes fraction", textcoords="offset points",
             size=9.5, color=QUIET, ha="center",
         )  # fmt: skip
-    figure.suptitle(finding, size=13, weight="bold", x=0.02, ha="left", color=INK)
+    figure.suptitle(f"{finding}\n", size=13, weight="bold", x=0.02, ha="left", color=INK)
     figure.alt = f"{finding}. {circumstances}{'. ' if circumstances else ''}{'; '.join(said)}."
     return figure
 
@@ -88,11 +88,12 @@ def through_layers(
         colour = METHODS["BatchNorm"][0]
         axes.plot(range(1, len(normalized) + 1), normalized, color=colour, linewidth=5, alpha=0.6)
         axes.annotate(
-            "all three, normalized", (1, normalized[0]), (0, 8), textcoords="offset points", size=10, color=colour
-        )
+            "all, normalized", (len(normalized), normalized[-1]), (8, 0), textcoords="offset points", va="center",
+            size=10, color=colour,
+        )  # fmt: skip
     longest = max(len(sizes) for sizes in rows.values())
     axes.set_yscale("log")
-    axes.set_xlim(0.8, longest + 1.3)
+    axes.set_xlim(0.8, longest + 1.5)
     axes.set_xticks(range(1, longest + 1))
     axes.set_xlabel("layer")
     axes.set_ylabel("standard deviation")
