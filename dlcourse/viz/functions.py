@@ -34,15 +34,21 @@ def curves(
         )
         said.append(f"{name} from {y[0]:.2f} to {y[-1]:.2f}, slope from {slope.min():.2f} to {slope.max():.2f}")
     axes[0][0].legend(loc="upper left", bbox_to_anchor=(0, 0.9))
-    title(axes[0][0], finding)
+    axes[0][0].set_xticks(np.linspace(x[0], x[-1], 5))
+    _over(figure, finding)
     figure.alt = f"{finding}. A panel for each function, with its slope: {'; '.join(said)}."
     return figure
+
+
+def _over(figure: Picture, finding: str) -> None:
+    """Write what several panels show over all of them."""
+    figure.suptitle(finding, x=0.01, ha="left", size=13, weight="bold", color=INK)
 
 
 @styled
 def answer(scores: np.ndarray, label: int, names: Sequence[str] | None = None) -> Picture:
     """Three panels for one sample: its scores, their softmax, and the gradient of the cross-entropy with respect to the
-    scores. The bar of the right answer is in colour, and the title says the loss.
+    scores. The right answer is in colour, and the title says its probability and the loss.
 
     scores: (K,), finite.  label: the right one, 0..K-1.  names: a name for each of the K. Raises ValueError for other
     shapes or labels.
@@ -62,7 +68,7 @@ def answer(scores: np.ndarray, label: int, names: Sequence[str] | None = None) -
     panels = (("scores", scores, None), ("probabilities", p, (0, 1.12)), ("gradient", gradient, (-1.12, 1.12)))
     for panel, (what, values, limits) in zip(axes, panels, strict=True):
         _bars(panel, what, values, limits, label, names)
-    title(axes[0], finding, f"right: {names[label]}")
+    _over(figure, finding)
     rows = "; ".join(f"{n} {s:.4g}, {q:.3f}, {g:+.3f}" for n, s, q, g in zip(names, scores, p, gradient, strict=True))
     figure.alt = f"{finding}. {names[label]} is right. Score, probability and gradient of each: {rows}."
     return figure
@@ -75,6 +81,7 @@ def _bars(
     panel.bar(range(len(values)), values, color=colours, width=0.75)
     panel.axhline(0, color=INK, linewidth=0.8)
     panel.set_xticks(range(len(values)), names)
+    panel.get_xticklabels()[label].set(color=ARRAY, weight="bold", size=12)
     panel.tick_params(axis="x", length=0)
     panel.grid(axis="x", visible=False)
     panel.set_xlabel(what)
