@@ -11,10 +11,10 @@ EXERCISES = [
         reference=a.two_neurons_backward,
         inputs=a.numbers,
         hints=(
-            "Compute h and y first, forward. Then go back from L: first dy, then what comes from it.",
-            "dy = 2 (y - t). The second neuron is the neuron of the text, with h in the place of x: its dw2 is dy times h.",
+            "Compute z and y first, forward. Then go back from L: first dy, then what comes from it.",
+            "dy = 2 (y - t). The second neuron is the neuron of the text, with z in the place of x: its dw2 is dy times z.",
             (
-                "The second neuron also gives the gradient of its input: dh = dy · w2. For the first neuron dh is what dy was "
+                "The second neuron also gives the gradient of its input: dz = dy · w2. For the first neuron dz is what dy was "
                 "for the second."
             ),
         ),
@@ -31,18 +31,18 @@ EXERCISES = [
             ),
             Wrong(
                 a.link_missing,
-                "Your dw1 and db1 leave out one link of the chain. From dy to dh one passes the second neuron, "
-                "y = w2 h + b2: when h moves by a step, y moves by w2 times as much.",
+                "Your dw1 and db1 leave out one link of the chain. From dy to dz one passes the second neuron, "
+                "y = w2 z + b2: when z moves by a step, y moves by w2 times as much.",
             ),
             Wrong(
-                a.x_for_h,
-                "Your dw2 is multiplied by x. But the second neuron does not see x: its input is h. A weight's "
+                a.x_for_z,
+                "Your dw2 is multiplied by x. But the second neuron does not see x: its input is z. A weight's "
                 "gradient is dy times what stood beside that weight in the forward pass.",
             ),
             Wrong(
                 a.w1_for_w2,
-                "Going back to h you multiply by w1, and it is w2 that stands between h and y. Write down y as a "
-                "formula of h alone, and ask how much it moves with h.",
+                "Going back to z you multiply by w1, and it is w2 that stands between z and y. Write down y as a "
+                "formula of z alone, and ask how much it moves with z.",
             ),
         ),
         parts=("dw1", "db1", "dw2", "db2"),

@@ -12,17 +12,17 @@ Gradients = tuple[Any, ...]
 
 
 def two_neurons_backward(x: float, t: float, w1: float, b1: float, w2: float, b2: float) -> Gradients:
-    """h = w1 x + b1, y = w2 h + b2, L = (y - t)² -> dw1, db1, dw2, db2: numbers."""
-    h = w1 * x + b1
-    dy = 2 * (w2 * h + b2 - t)
-    dh = dy * w2
-    return dh * x, dh, dy * h, dy
+    """z = w1 x + b1, y = w2 z + b2, L = (y - t)² -> dw1, db1, dw2, db2: numbers."""
+    z = w1 * x + b1
+    dy = 2 * (w2 * z + b2 - t)
+    dz = dy * w2
+    return dz * x, dz, dy * z, dy
 
 
 def no_two(x: float, t: float, w1: float, b1: float, w2: float, b2: float) -> Gradients:
-    h = w1 * x + b1
-    dy = w2 * h + b2 - t
-    return dy * w2 * x, dy * w2, dy * h, dy
+    z = w1 * x + b1
+    dy = w2 * z + b2 - t
+    return dy * w2 * x, dy * w2, dy * z, dy
 
 
 def wrong_sign(x: float, t: float, w1: float, b1: float, w2: float, b2: float) -> Gradients:
@@ -30,20 +30,20 @@ def wrong_sign(x: float, t: float, w1: float, b1: float, w2: float, b2: float) -
 
 
 def link_missing(x: float, t: float, w1: float, b1: float, w2: float, b2: float) -> Gradients:
-    h = w1 * x + b1
-    dy = 2 * (w2 * h + b2 - t)
-    return dy * x, dy, dy * h, dy
+    z = w1 * x + b1
+    dy = 2 * (w2 * z + b2 - t)
+    return dy * x, dy, dy * z, dy
 
 
-def x_for_h(x: float, t: float, w1: float, b1: float, w2: float, b2: float) -> Gradients:
+def x_for_z(x: float, t: float, w1: float, b1: float, w2: float, b2: float) -> Gradients:
     dy = 2 * (w2 * (w1 * x + b1) + b2 - t)
     return dy * w2 * x, dy * w2, dy * x, dy
 
 
 def w1_for_w2(x: float, t: float, w1: float, b1: float, w2: float, b2: float) -> Gradients:
-    h = w1 * x + b1
-    dy = 2 * (w2 * h + b2 - t)
-    return dy * w1 * x, dy * w1, dy * h, dy
+    z = w1 * x + b1
+    dy = 2 * (w2 * z + b2 - t)
+    return dy * w1 * x, dy * w1, dy * z, dy
 
 
 def numbers(rng: np.random.Generator) -> Iterator[tuple[str, tuple]]:

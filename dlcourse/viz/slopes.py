@@ -1,11 +1,11 @@
-"""Pictures of notebook 03: a slope by two steps, one neuron, a line that is fitted, the best step, and what grows with the
-batch."""
+"""Pictures of notebook 03: a slope by two steps, one neuron, a line that is fitted, a product number by number, the best
+step, and what grows with the batch."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
+from matplotlib.patches import FancyArrowPatch, FancyBboxPatch, Rectangle
 
 from dlcourse.units import binary
 from dlcourse.viz.style import COLOURS, INK, QUIET, Picture, picture, styled, title
@@ -122,6 +122,52 @@ def fitted(x: np.ndarray, t: np.ndarray, lines: Mapping[int, tuple[float, float]
 
 
 @styled
+def product(
+    factors: Sequence[tuple[str, np.ndarray, Any]], result: tuple[str, np.ndarray, Any], finding: str
+) -> Picture:
+    """Matrices number by number: `factors`, with a product sign between them, and their `result`. Each is (name, array,
+    index of the numbers that are filled with colour), such as ("x", x, np.s_[:, 1])."""
+    cell, gap, top = 0.5, 0.75, 1.05
+    panels = [*factors, result]
+    width = 0.3 + sum(cell * array.shape[1] + gap for _, array, _ in panels)
+    height = top + cell * max(array.shape[0] for _, array, _ in panels) + 0.2
+    figure, axes = picture(width=max(width, 7.5), height=height)
+    figure.set_layout_engine("none")
+    axes.set_position((0, 0, 1, 1))
+    axes.set_axis_off()
+    axes.set_xlim(0, max(width, 7.5))
+    axes.set_ylim(height, 0)
+    axes.text(0.2, 0.28, finding, size=13, weight="bold", va="center")
+    left, said = 0.3, []
+    for place, (name, array, chosen) in enumerate(panels):
+        marked = np.zeros(array.shape, dtype=bool)
+        marked[chosen] = True
+        _grid(axes, left, top, cell, array, marked)
+        axes.text(left, top - 0.22, name, size=11, weight="bold", va="center")
+        axes.text(left + 0.14 * len(name) + 0.08, top - 0.22, f"{array.shape}", size=10, color=QUIET, va="center")
+        said.append(f"{name} {array.shape}: {', '.join(f'{number:g}' for number in array[marked])}")
+        left += cell * array.shape[1]
+        if place < len(panels) - 1:
+            sign = "=" if place == len(factors) - 1 else "@"
+            axes.text(left + gap / 2, top + cell * 1.5, sign, size=15, ha="center", va="center")
+        left += gap
+    figure.alt = f"{finding}. Filled with colour: {'; '.join(said)}."
+    return figure
+
+
+def _grid(axes: Any, left: float, top: float, cell: float, array: np.ndarray, marked: np.ndarray) -> None:
+    for row, column in np.ndindex(array.shape):
+        corner = (left + cell * column, top + cell * row)
+        filled = bool(marked[row, column])
+        axes.add_patch(
+            Rectangle(corner, cell, cell, facecolor=MAIN if filled else "white", edgecolor=EDGE, linewidth=1)
+        )
+        tone = "white" if filled else INK
+        middle = corner[0] + cell / 2, corner[1] + cell / 2
+        axes.text(*middle, f"{array[row, column]:g}", size=10.5, color=tone, ha="center", va="center")
+
+
+@styled
 def step_errors(errors: Mapping[str, Mapping[float, float]], circumstances: str = "") -> Picture:
     """The error of a slope against the step, both logarithmic. errors: {dtype: {h: relative error}}."""
     figure, axes = picture(width=8.5, height=4.4)
@@ -174,9 +220,10 @@ def growth(batch: int, width: int, layers: int, measured: Mapping[int, int] | No
     axes.set_xlabel("batch")
     ratio = saved / params
     finding = f"Saved is {ratio:.3g} × the parameters"
-    title(axes, finding, f"{layers} affine layers, {width} wide, batch {batch:,}, float32")
+    many = "affine layer" if layers == 1 else "affine layers"
+    title(axes, finding, f"{layers} {many}, {width:,} wide, batch {batch:,}, float32")
     figure.alt = (
-        f"{finding}: {layers} affine layers, {width} wide. At batch {batch:,} the parameters are {binary(params)} and the "
+        f"{finding}: {layers} {many}, {width:,} wide. At batch {batch:,} the parameters are {binary(params)} and the "
         f"saved inputs {binary(saved)}. They are equal at batch {width + 1:,}."
     )
     return figure
