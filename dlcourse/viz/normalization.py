@@ -39,7 +39,7 @@ def shared_statistics(
             said[-1].removeprefix(f"{name}: "), (0.5, 1), (0, 4), xycoords="axes fraction", textcoords="offset points",
             size=9.5, color=QUIET, ha="center",
         )  # fmt: skip
-    figure.suptitle(f"{finding}\n", size=13, weight="bold", x=0.02, ha="left", color=INK)
+    _over_all(figure, finding, circumstances)
     figure.alt = f"{finding}. {circumstances}{'. ' if circumstances else ''}{'; '.join(said)}."
     return figure
 
@@ -117,7 +117,7 @@ def running(
     figure, axes = picture(width=8.5, height=4.0)
     steps = range(1, len(found) + 1)
     axes.plot(steps, found, "o", color="#9A9A9A", markersize=4, label="one batch")
-    axes.plot(steps, right, "--", color=INK, linewidth=1.5, label="all samples")
+    axes.plot(steps, right, "--", color=INK, linewidth=1.5, label="true")
     axes.plot(steps, followed, color=METHODS["BatchNorm"][0], linewidth=3, label="running")
     axes.set_xlabel("step")
     axes.set_ylabel("mean of one channel")
@@ -133,23 +133,36 @@ def running(
 
 
 @styled
-def losses(panels: Mapping[str, Mapping[str, Sequence[float]]], finding: str, circumstances: str = "") -> Picture:
-    """Loss against step: a panel for each of `panels`, {title: {method: loss of each step}}, all with one axis."""
-    figure, axes = picture(1, len(panels), width=9.5, height=3.8, sharey=True, squeeze=False)
+def losses(
+    panels: Mapping[str, Mapping[str, Sequence[float]]], finding: str, circumstances: str = "", *, smooth: int = 10
+) -> Picture:
+    """Loss against step: a panel for each of `panels`, {title: {method: loss of each step}}, all with one axis.
+
+    A point is the mean of the last `smooth` steps. A curve that is shorter than that is left out.
+    """
+    figure, axes = picture(1, len(panels), width=9.5, height=3.9, sharey=True, squeeze=False)
+    said = []
     for panel, (name, curves) in zip(axes[0], panels.items(), strict=True):
         for method, curve in curves.items():
             colour, style = METHODS[method]
-            panel.plot(range(1, len(curve) + 1), curve, style, color=colour, label=method)
+            if len(curve) >= smooth:
+                means = np.convolve(curve, np.full(smooth, 1 / smooth), mode="valid")
+                panel.plot(range(smooth, len(curve) + 1), means, style, color=colour, label=method)
+                said.append(f"{name}, {method}: {means[-1]:.2f}")
+            else:
+                panel.plot([], [], style, color=colour, label=method)
+                said.append(f"{name}, {method}: stopped")
         panel.set_title(name, size=11, weight="normal", loc="center")
         panel.set_xlabel("step")
         panel.set_ylim(0, 3)
     axes[0][0].set_ylabel("loss")
     axes[0][-1].legend(loc="upper right")
-    figure.suptitle(f"{finding}\n", size=13, weight="bold", x=0.02, ha="left", color=INK)
-    ends = "; ".join(
-        f"{name}: "
-        + ", ".join(f"{method} {curve[-1]:.2f}" if len(curve) else f"{method} stopped" for method, curve in c.items())
-        for name, c in panels.items()
-    )
-    figure.alt = f"{finding}. {circumstances}{'. ' if circumstances else ''}Last losses: {ends}."
+    _over_all(figure, finding, circumstances)
+    figure.alt = f"{finding}. {circumstances}{'. ' if circumstances else ''}Loss at the end: {'; '.join(said)}."
     return figure
+
+
+def _over_all(figure: Picture, finding: str, circumstances: str) -> None:
+    """A title over several panels, as `title` writes it over one."""
+    figure.suptitle(f"{finding}\n", size=13, weight="bold", x=0.02, ha="left", color=INK)
+    figure.text(0.02, 1 - 0.38 / figure.get_figheight(), circumstances, size=10, va="top", color=QUIET)
