@@ -34,13 +34,14 @@ def grids(
         raise ValueError(f"grids draws arrays of two axes, with at most {LARGEST} rows and columns; got {wrong}")
     widths = [max(CELL * a.shape[1], 0.09 * len(name) + 0.3) for name, a in arrays.items()]
     width = max(sum(widths) + 0.5 * len(widths), 0.11 * len(finding), 0.075 * len(circumstances)) + 0.2
-    height = CELL * max(a.shape[0] for a in arrays.values()) + 0.45 + HEAD
+    head = HEAD if circumstances else HEAD - 0.3
+    height = CELL * max(a.shape[0] for a in arrays.values()) + 0.45 + head
     axes = _canvas(width, height)
     _head(axes, finding, circumstances)
     left = 0.15
     for (name, array), taken in zip(arrays.items(), widths, strict=True):
-        axes.text(left, HEAD + 0.15, name, size=10.5, weight="bold", va="center")
-        _cells(axes, left, HEAD + 0.35, array, (marked or {}).get(name), (pale or {}).get(name))
+        axes.text(left, head + 0.15, name, size=10.5, weight="bold", va="center")
+        _cells(axes, left, head + 0.35, array, (marked or {}).get(name), (pale or {}).get(name))
         left += taken + 0.5
     listed = "; ".join(f"{name} {array.tolist()}" for name, array in arrays.items())
     axes.figure.alt = f"{finding}. Arrays as rows of cells: {listed}."
