@@ -51,8 +51,8 @@ def numbers(rng: np.random.Generator) -> Iterator[tuple[str, tuple]]:
     yield "x is 0", (0.0, 1.0, 2.0, 0.5, -3.0, 0.25)
     yield "w2 is 0", (1.5, -2.0, 0.7, 0.1, 0.0, 1.0)
     yield "numbers of 1000", (1000.0, -1000.0, 0.5, 1000.0, -2.0, 3.0)
-    for _ in range(3):
-        yield "random numbers", tuple(float(number) for number in rng.standard_normal(6))
+    for which in ("", ", others", ", more"):
+        yield f"random numbers{which}", tuple(float(number) for number in rng.standard_normal(6))
 
 
 # 03.2

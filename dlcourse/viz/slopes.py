@@ -114,7 +114,7 @@ def fitted(x: np.ndarray, t: np.ndarray, lines: Mapping[int, tuple[float, float]
     right.semilogy(losses, color=MAIN)
     right.set_xlabel("step")
     right.set_ylabel("loss")
-    title(left, f"The line meets the points after {len(losses) - 1} steps")
+    title(left, f"The line lies along the points after {len(losses) - 1} steps")
     title(right, f"The loss falls from {losses[0]:.2f} to {losses[-1]:.3f}")
     found = "; ".join(f"step {step}: {w:.2f} x + {b:.2f}" for step, (w, b) in lines.items())
     figure.alt = f"{len(x)} points and lines. {found}. The loss falls from {losses[0]:.2f} to {losses[-1]:.3f}."
@@ -178,8 +178,10 @@ def step_errors(errors: Mapping[str, Mapping[float, float]], circumstances: str 
         h = min(found, key=lambda step: found[step])
         best[name] = h, found[h]
         axes.plot(*best[name], "o", color=tones[name], markersize=10)
+        left = min(found)
+        place = (0, -18) if found[left] > 0.1 else (8, 8)
         words = f"{name}: best at h = {h:.0e}"
-        axes.annotate(words, best[name], (9, -14), textcoords="offset points", color=tones[name], size=10)
+        axes.annotate(words, (left, found[left]), place, textcoords="offset points", color=tones[name], size=10.5)
     axes.set_xlabel("step h")
     axes.set_ylabel("relative error")
     axes.set_ylim(min(error for _, error in best.values()) / 30, 3)
