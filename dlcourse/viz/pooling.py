@@ -35,7 +35,7 @@ def pooled(
         raise ValueError(f"pooled writes each number into its cell, so the image has at most 8×8 pixels; got {x.shape}")
     height, width = (size + 2 * padding for size in x.shape)
     figure, (left, right) = picture(1, 2, width=8.5, height=4.6)
-    reach = max(height, width, 5)
+    reach = max(height, width)
     _grid(left, reach, height, "the pixels, and how many windows each won")
     for row, column in np.ndindex(height, width):
         r, c = row - padding, column - padding
