@@ -96,29 +96,54 @@ def _arrow(axes: Any, start: tuple[float, float], end: tuple[float, float], colo
 
 
 @styled
-def fitted(x: np.ndarray, t: np.ndarray, lines: Mapping[int, tuple[float, float]], losses: Sequence[float]) -> Picture:
-    """Left: points (x, t) and a line w x + b for each of `lines`, {step: (w, b)}. Right: the loss before each step."""
+def fitted(
+    x: np.ndarray,
+    t: np.ndarray,
+    path: Sequence[tuple[float, float, float]],
+    shown: Sequence[int],
+    circumstances: str = "",
+) -> Picture:
+    """A line w x + b on its way to the points (x, t). path: (w, b, loss) before the first step and after each one. Left:
+    the points, and the line after each of the steps `shown`. Right: the loss. The axes are the same for every path."""
     figure, (left, right) = picture(1, 2, width=10, height=4)
     left.plot(x, t, "o", color=INK, markersize=5)
     ends = np.array([x.min(), x.max()])
-    for place, (step, (w, b)) in enumerate(lines.items()):
-        last = place == len(lines) - 1
+    labels: list[float] = []  # where they stand: one that would cover another is left out
+    for step in reversed(shown):
+        w, b, _ = path[step]
+        last = step == shown[-1]
         left.plot(ends, w * ends + b, color=MAIN if last else EDGE, linewidth=2.5 if last else 1.2)
-        words = left.annotate(
-            f"step {step}", (ends[1], w * ends[1] + b), (4, 0), textcoords="offset points", va="center"
-        )
-        words.set(size=9.5, color=MAIN if last else QUIET)
-    left.margins(x=0.14)
-    left.set_xlabel("x")
-    left.set_ylabel("t")
+        end = w * ends[1] + b
+        if all(abs(end - other) > 0.1 * np.ptp(t) for other in labels):
+            labels.append(end)
+            words = left.annotate(f"step {step}", (ends[1], end), (4, 0), textcoords="offset points", va="center")
+            words.set(size=9.5, color=MAIN if last else QUIET, annotation_clip=True)
+    left.set_xlim(ends[0] - 0.1, ends[1] + 0.2 * (ends[1] - ends[0]))
+    left.set_ylim(t.min() - 0.3 * np.ptp(t), t.max() + 0.3 * np.ptp(t))
+    left.set(xlabel="x", ylabel="t")
+    losses = [loss for _, _, loss in path]
+    best = ((np.polyval(np.polyfit(x, t, 1), x) - t) ** 2).mean()
     right.semilogy(losses, color=MAIN)
-    right.set_xlabel("step")
-    right.set_ylabel("loss")
-    title(left, f"The line lies along the points after {len(losses) - 1} steps")
-    title(right, f"The loss falls from {losses[0]:.2f} to {losses[-1]:.3f}")
-    found = "; ".join(f"step {step}: {w:.2f} x + {b:.2f}" for step, (w, b) in lines.items())
-    figure.alt = f"{len(x)} points and lines. {found}. The loss falls from {losses[0]:.2f} to {losses[-1]:.3f}."
+    right.axhline(best, color=INK, linewidth=1.2, linestyle="--")
+    right.text(len(losses) - 1, 0.75 * best, "the best line", size=9.5, ha="right", va="center")
+    right.set_ylim(best / 2, 100 * losses[0])
+    right.set(xlabel="step", ylabel="loss")
+    finding, end = _arrival(losses, best)
+    title(left, finding, circumstances)
+    title(right, f"The loss {'falls' if losses[-1] < losses[0] else 'grows'} from {losses[0]:.2f} to {end}")
+    found = "; ".join(f"step {step}: {path[step][0]:.2f} x + {path[step][1]:.2f}" for step in shown)
+    figure.alt = f"{finding}. {len(x)} points and lines. {found}. The loss goes from {losses[0]:.2f} to {end}."
     return figure
+
+
+def _arrival(losses: Sequence[float], best: float) -> tuple[str, str]:
+    """-> where the line is after the last step, in words, and its loss."""
+    steps = len(losses) - 1
+    if losses[-1] > losses[0]:
+        return "The line leaves the points", f"{losses[-1]:.1e}"
+    if losses[-1] < 1.05 * best:
+        return f"The line lies along the points after {steps} steps", f"{losses[-1]:.3f}"
+    return f"After {steps} steps the line is still on its way", f"{losses[-1]:.3f}"
 
 
 @styled

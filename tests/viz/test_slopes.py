@@ -34,12 +34,25 @@ def test_chain_has_values_forward_and_gradients_backward():
     assert {"w = 3", "gradient 12", "× 2", "× 6"} <= set(written)
 
 
-def test_fitted_says_how_far_the_loss_fell():
-    drawn = slopes.fitted(X[:, 0], X[:, 1], {0: (0, 0), 2: (1, 1)}, [4.0, 2.0, 0.5])
+@pytest.mark.parametrize(
+    ("path", "finding", "loss"),
+    [
+        (
+            [(0, 0, 4.0), (0.5, 0.5, 1.0), (1, 1, 0.0)],
+            "The line lies along the points after 2 steps",
+            "falls from 4.00 to 0.000",
+        ),
+        ([(0, 0, 4.0), (0.5, 0.5, 1.0)], "After 1 steps the line is still on its way", "falls from 4.00 to 1.000"),
+        ([(0, 0, 4.0), (9, 9, 1e6)], "The line leaves the points", "grows from 4.00 to 1.0e+06"),
+    ],
+)
+def test_fitted_says_where_the_line_has_come_to(path, finding, loss):
+    x = np.array([0.0, 1, 2, 3])
+    drawn = slopes.fitted(x, x + 1 + 1e-3 * x**2, path, shown=(0, len(path) - 1))
     left, right = drawn.axes
-    assert left.get_title(loc="left") == "The line lies along the points after 2 steps"
-    assert right.get_title(loc="left") == "The loss falls from 4.00 to 0.500"
-    assert "step 2: 1.00 x + 1.00" in drawn.alt
+    assert left.get_title(loc="left") == finding
+    assert right.get_title(loc="left") == f"The loss {loss}"
+    assert f"step {len(path) - 1}: {path[-1][0]:.2f} x + {path[-1][1]:.2f}" in drawn.alt
 
 
 def test_product_fills_the_numbers_that_were_chosen():
