@@ -117,8 +117,11 @@ def through_layers(
     A number that is 0 or not finite is left out."""
     figure, axes = picture(width=8.5, height=4.2)
     axes.axhline(1, color="#BBBBBB", linewidth=6, alpha=0.5)
+    lines = (LINES * len(curves))[
+        -len(curves) :
+    ]  # from the back, so that the last curve of each picture has one colour
     said, ends = [], []
-    for (name, values), (colour, dashes) in zip(curves.items(), LINES * len(curves), strict=False):
+    for (name, values), (colour, dashes) in zip(curves.items(), lines, strict=True):
         shown = [value if math.isfinite(value) and value > 0 else math.nan for value in values]
         axes.plot(range(1, len(shown) + 1), shown, color=colour, linestyle=dashes, marker="o", markersize=3.5)
         there = [(place, value) for place, value in enumerate(shown, 1) if math.isfinite(value)]
@@ -171,11 +174,11 @@ def shares(
             axes.set_yticks([])
             axes.grid(visible=False)
             axes.set_xlim(*limits)
-            if row is grid[-1]:
-                axes.set_xlabel(f"layer {layer}")
         row[0].set_ylabel(name, rotation=0, ha="right", va="center", color=INK)
         last = of_layers[layers[-1]]
         said.append(f"{name}: half of the numbers of layer {layers[-1]} are within ±{_few(np.median(np.abs(last)))}")
+    for axes, layer in zip(grid[0], layers, strict=True):
+        axes.set_title(f"layer {layer}", size=10.5, weight="normal", loc="center", pad=4)
     figure.suptitle(finding, x=0.01, ha="left", size=13, weight="bold")
     if circumstances:
         figure.supxlabel(circumstances, x=0.01, ha="left", size=10, color=QUIET)
