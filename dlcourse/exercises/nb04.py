@@ -84,10 +84,12 @@ def _scaled(logits: Array, labels: Array, of_loss: float, of_gradient: float) ->
     return loss * of_loss, dlogits * of_gradient
 
 
-def _log_of_p(logits: Array, labels: Array, least: float) -> tuple[float, Array]:
+def _log_of_p(logits: Array, labels: Array, least: float, *, times_target: bool = False) -> tuple[float, Array]:
+    t = np.eye(logits.shape[1])[labels]
     with np.errstate(all="ignore"):
-        p = np.maximum(softmax(logits)[np.arange(len(logits)), labels], least)
-        return float(-np.log(p).mean()), cross_entropy(logits, labels)[1]
+        logs = np.log(np.maximum(softmax(logits), least))
+        losses = -(t * logs) if times_target else -logs[t == 1]
+    return float(losses.sum() / len(logits)), cross_entropy(logits, labels)[1]
 
 
 def _whole_columns(logits: Array, labels: Array) -> tuple[float, Array]:
@@ -241,8 +243,7 @@ EXERCISES = [
             ),
             Wrong(
                 lambda logits: _along(logits, 1),
-                "axis=1 holds the classes only where there are two axes. A row alone has no axis 1, and in (N, T, K) it "
-                "is another one. axis=-1 is always the last.",
+                "axis=1 holds the classes only where there are two axes. axis=-1 is the last, whatever their number.",
             ),
             Wrong(
                 lambda logits: softmax(logits.astype(np.float64)),
@@ -269,8 +270,7 @@ EXERCISES = [
         wrong=(
             Wrong(
                 lambda logits, labels: _scaled(logits, labels, len(labels), len(labels)),
-                "Your loss and your gradient are sums over the batch; the loss is a mean: divide both by N. With a sum, "
-                "a larger batch makes larger steps.",
+                "Your loss and your gradient are sums over the batch. The loss is a mean: divide both by N.",
             ),
             Wrong(
                 lambda logits, labels: _scaled(logits, labels, 1, len(labels)),
@@ -278,8 +278,7 @@ EXERCISES = [
             ),
             Wrong(
                 lambda logits, labels: _scaled(logits, labels, 1, 1 / logits.shape[1]),
-                "Your loss is right. Your gradient is divided by N · K, the number of scores. But there are N losses, one "
-                "for each sample: divide by N.",
+                "Your gradient is divided by N · K. The loss is a mean of N losses, one a sample: divide by N.",
             ),
             Wrong(
                 lambda logits, labels: _log_of_p(logits, labels, 1e-12),
@@ -290,6 +289,11 @@ EXERCISES = [
                 lambda logits, labels: _log_of_p(logits, labels, 0.0),
                 "You take the log of the probability. For [1000, 0, −1000] with label 1 it was rounded to 0, and your loss "
                 "is infinite; it should be 1000. Use log(sum of exp) − score.",
+            ),
+            Wrong(
+                lambda logits, labels: _log_of_p(logits, labels, 0.0, times_target=True),
+                "You multiply log p by the target. Where p was rounded to 0 that is 0 · log 0, and this is NaN, even when "
+                "the answer is right. Use log(sum of exp) − score.",
             ),
             Wrong(
                 _not_shifted,
@@ -306,7 +310,7 @@ EXERCISES = [
         ),
         big=_entropy_big,
         costs=(
-            (2.5, "you hold z, exp(z) and p at once, three arrays where one is enough. Work on in z"),
+            (2.5, "you hold three arrays of this size or more at once: z, exp(z), p. One is enough: work on in z"),
             (
                 1.5,
                 "you hold two arrays of this size at once. Take the scores of the labels out first, then work on in z",
@@ -328,8 +332,7 @@ EXERCISES = [
         wrong=(
             Wrong(
                 lambda dy, bits: dy * np.unpackbits(bits).reshape(dy.shape),
-                "You unpack all bits. Where the size is no multiple of 8, the last byte was filled up with zeros that "
-                "belong to no number. Give np.unpackbits a count.",
+                "The last byte was filled up with zeros that belong to no number. Give np.unpackbits a count.",
             ),
             Wrong(
                 lambda dy, bits: dy * _unpacked(dy, bits, bitorder="little"),
@@ -343,10 +346,7 @@ EXERCISES = [
                 lambda dy, bits: dy * _unpacked(dy, bits).astype(np.float64),
                 "The numbers are right, but dx is float64 where dy was float32. A mask in bytes leaves dy's dtype.",
             ),
-            Wrong(
-                lambda dy, bits: _unpacked(dy, bits).astype(dy.dtype),
-                "You return the mask: the slope, 1 or 0. The chain rule multiplies it with dy.",
-            ),
+            Wrong(lambda dy, bits: _unpacked(dy, bits).astype(dy.dtype), "You return the mask. Multiply it with dy."),
             Wrong(
                 lambda dy, bits: dy * (1 - _unpacked(dy, bits)),
                 "You keep dy where the bit is 0. A bit of 1 says that the number was above 0 and went through.",
