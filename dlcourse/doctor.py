@@ -63,9 +63,11 @@ def _packages() -> Finding:
 
 
 def _blas() -> Finding:
+    import numpy  # noqa: F401  loads the library that is asked for here
     from threadpoolctl import threadpool_info
 
-    found = [f"{one['internal_api']} {one['version']}" for one in threadpool_info() if one["user_api"] == "blas"]
+    blas = [one for one in threadpool_info() if one["user_api"] == "blas"]
+    found = [f"{one['internal_api']} {one['version']}, kernels {one.get('architecture', 'not told')}" for one in blas]
     return Finding("matrix products", ", ".join(dict.fromkeys(found)) or "by NumPy's own code (slow, but right)")
 
 

@@ -77,7 +77,9 @@ def main() -> None:
     side, case, threads = sys.argv[1], Case(**json.loads(sys.argv[2])), int(sys.argv[3])
     once = work(side, case, threads)
     blas = ", ".join(
-        f"{one['internal_api']} {one['version']}" for one in threadpool_info() if one["user_api"] == "blas"
+        f"{one['internal_api']} {one['version']} with its kernels for {one.get('architecture', 'a processor not told')}"
+        for one in threadpool_info()
+        if one["user_api"] == "blas"
     )
     ready = {"resident": memory.resident().total, "versions": f"NumPy {np.__version__}, {blas}"}
     if side == "dlcourse":

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dlcourse.kernels.affine import sum_of_rows
 from dlcourse.kernels.windows import Pair, out_size, tap
 
 BLOCK_BYTES = 1 << 20  # columns of a block: at least one image, and about this much; half of a usual level-2 cache
@@ -57,7 +58,8 @@ def conv2d_backward(
     window = {"kernel": (kh, kw), "stride": stride, "padding": padding, "dilation": dilation}
     dx = _conv2d_dx(dy, W, spread_windows(x.shape[1:3], dy.shape[1:3], **window)) if need_dx else None
     dW = _conv2d_dW(dy, x, padded_windows(x.shape[1:3], **window)).reshape(W.shape)
-    return dx, dW, dy.sum(axis=(0, 1, 2))
+    images = dy.reshape(len(dy), -1, dy.shape[3])  # (N, H'·W', F)
+    return dx, dW, sum_of_rows(sum_of_rows(images))
 
 
 def _conv2d_dW(dy: np.ndarray, x: np.ndarray, windows: "Windows") -> np.ndarray:
