@@ -3,7 +3,7 @@ import math
 
 def count_all(layers, in_shape):
     """layers {name: layer}, in_shape without the batch -> {name: how many numbers the layer learns}, 0 for none."""
-    counts, shape = {}, in_shape
+    counts, shape = {}, in_shape  # the shape goes along: each layer sees what the one before it gives
     for name, layer in layers.items():
         if hasattr(layer, "filters"):
             counts[name] = (math.prod(layer.kernel_size) * shape[-1] + 1) * layer.filters
