@@ -185,7 +185,7 @@ EXERCISES = [
             Wrong(
                 c.absolute,
                 "You compare the absolute error. A gradient of a million cannot agree to 1e-6: float64 has 16 digits, and "
-                "the step costs some ten of them. Divide by the size of the entry.",
+                "the difference of two large numbers loses many of them. Divide by the size of the entry.",
             ),
             Wrong(
                 c.zero_by_zero,

@@ -114,7 +114,7 @@ def fitted(
         last = step == shown[-1]
         left.plot(ends, w * ends + b, color=MAIN if last else EDGE, linewidth=2.5 if last else 1.2)
         end = w * ends[1] + b
-        if all(abs(end - other) > 0.1 * np.ptp(t) for other in labels):
+        if all(abs(end - other) > 0.05 * np.ptp(t) for other in labels):
             labels.append(end)
             words = left.annotate(f"step {step}", (ends[1], end), (4, 0), textcoords="offset points", va="center")
             words.set(size=9.5, color=MAIN if last else QUIET, annotation_clip=True)
