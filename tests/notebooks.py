@@ -30,9 +30,8 @@ ROOT = Path(__file__).resolve().parent.parent
 FAILURES = (CellExecutionError, CellTimeoutError, DeadKernelError)
 MIB = 2**20
 PEAK_LIMIT = 1536 * MIB  # Binder gives 2 GiB to the kernel and JupyterLab together
-# A notebook that trains says so in its metadata: {"dlcourse": {"trains": true}}. The aim for it is 30 s; 11 takes 36 s on two
-# slow cores, and this limit says so until it is quicker.
-SECONDS, SECONDS_TRAINING = 20, 45
+# Seconds on two cores. A notebook that trains says so in its metadata: {"dlcourse": {"trains": true}}.
+SECONDS, SECONDS_TRAINING = 20, 30
 COMPARED = ("text/plain", "text/html", "text/markdown", "text/latex", "application/json")
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 WIDGET_TEXT = "Here are sliders or buttons while a kernel is running: run this cell."
