@@ -111,7 +111,10 @@ EXERCISES = [
         ),
         big=answers.large_gradients,
         costs=(
-            (2.5, "at one moment you had three arrays like x or more: write the products into an array that is there (out=)"),
+            (
+                2.5,
+                "at one moment you had three arrays like x or more: write the products into an array that is there (out=)",
+            ),
             (1.5, "at one moment you had two arrays like x: the product with x̂ can be written into dx (out=dx)"),
         ),
         parts=("dx", "dgamma", "dbeta"),
