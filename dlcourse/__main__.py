@@ -181,6 +181,8 @@ def bench(options: argparse.Namespace) -> int:
     """Time a step and an inference beside other ways to do them, each in a process of its own, in turn."""
     from dlcourse.bench import CASES, SIDES, run, table
 
+    if options.growth:
+        return _growth(options)
     chosen = [case for case in CASES if options.only is None or options.only in str(case)]
     if not chosen:
         raise ValueError(f"no case has {options.only!r} in its name; there are: {'; '.join(map(str, CASES))}")
@@ -201,6 +203,20 @@ def bench(options: argparse.Namespace) -> int:
         from dlcourse import viz
 
         Path(options.picture).write_bytes(viz.seconds_against_bytes(measured).png())
+    return 0
+
+
+def _growth(options: argparse.Namespace) -> int:
+    """Print how seconds and bytes of a step grow."""
+    from dlcourse.bench.growth import grow, growth_table
+
+    measured = []
+    for axis, sizes in grow(options.rounds):
+        measured += [one.to_dict() for one in sizes]
+        if not options.json:
+            print(growth_table(axis, sizes), end="\n\n", flush=True)
+    if options.json:
+        print(json.dumps({"rounds": options.rounds, "growth": measured}))
     return 0
 
 
@@ -329,6 +345,7 @@ def _parser() -> argparse.ArgumentParser:
     one.add_argument("--rounds", type=_positive, default=7, help="counted runs of each side (default: %(default)s)")
     one.add_argument("--threads", type=_positive, default=min(2, usable_cores()), help="(default: %(default)s)")
     one.add_argument("--torch-python", metavar="PATH", help="an interpreter that has PyTorch, to measure beside it")
+    one.add_argument("--growth", action="store_true", help="how a step of ours grows with batch, size, channels, depth")
     one.add_argument("--picture", type=_path, metavar="FILE", help="write seconds against bytes as a PNG")
     one.add_argument("--json", action="store_true", help="one JSON object, for machines")
     return parser

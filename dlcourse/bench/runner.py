@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from dlcourse import models
-from dlcourse.bench.cases import Case
+from dlcourse.bench.cases import EPOCH_IMAGES, LAYERS, Case
 from dlcourse.layers import Affine, Conv2D
+from dlcourse.model import Sequential
 from dlcourse.units import binary
 
 
@@ -47,16 +48,19 @@ def run(
     cases: Iterable[Case], *, rounds: int = 7, threads: int = 2, torch_python: str | None = None, textbook: bool = True
 ) -> Iterator[list[Result]]:
     """Yield the results of each case, a `Result` a side, dlcourse first. Each side warms up once, then all run in turn
-    `rounds` times. `torch_python`: an interpreter that has PyTorch."""
-    sides = (
-        ["dlcourse"] + (["textbook"] if textbook else []) + (["torch", "torch channels last"] if torch_python else [])
-    )
+    `rounds` times; an epoch runs once. `torch_python`: an interpreter that has PyTorch."""
+
+    def takes_part(side: str) -> bool:
+        return textbook if side == "textbook" else torch_python is not None or not side.startswith("torch")
+
     for case in cases:
         with ExitStack() as stack:
+            sides = filter(takes_part, case.sides)
             running = [stack.enter_context(_side(side, case, threads, torch_python)) for side in sides]
-            for ask, _ in running:
+            once = case.work == "epoch"
+            for ask, _ in [] if once else running:
                 ask("go")
-            for _ in range(rounds):
+            for _ in range(1 if once else rounds):
                 for ask, result in running:
                     result.seconds.append(ask("go")["seconds"])
             for ask, result in running:
@@ -101,8 +105,8 @@ def _side(side: str, case: Case, threads: int, torch_python: str | None) -> Iter
 def operations(case: Case) -> int:
     """Floating-point operations of the matrix products of a case: 2 for each weight and place it is used at, three times
     as many in a step (forward, dx, dW), but no dx in the first layer that has weights."""
-    total, first = 0, True
-    for _, layer, shape in models.NAMED[case.network]().flat(case.in_shape):
+    total, first = 0, case.work != "layer"
+    for _, layer, shape in network(case).flat(case.in_shape):
         if not isinstance(layer, Conv2D | Affine):
             continue
         out = layer.out_shape(shape)
@@ -113,13 +117,19 @@ def operations(case: Case) -> int:
             products = 2 * shape[-1] * layer.units
         total += products * (1 if case.work == "inference" else 2 if first else 3)
         first = False
-    return total * case.batch
+    return total * (EPOCH_IMAGES if case.work == "epoch" else case.batch)
+
+
+def network(case: Case) -> Sequential:
+    """The network that a case runs; a layer alone is one of one layer."""
+    return Sequential([LAYERS[case.network][0]]) if case.work == "layer" else models.NAMED[case.network]()
 
 
 def table(results: list[Result]) -> str:
     """The sides of one case as text: seconds, ratio to ours, resident peak and growth, traced peak; and the floor."""
     ours = results[0]
-    floor = f", floor for its arithmetic {1e3 * operations(ours.case) / ours.rate:.1f} ms" if ours.rate else ""
+    products = operations(ours.case)
+    floor = f", floor for its arithmetic {1e3 * products / ours.rate:.1f} ms" if ours.rate and products else ""
     lines = [
         f"{ours.case}{floor}",
         f"  {'':<21}{'median ms':>10}{'quartiles':>20}{'ratio':>7}{'peak':>10}{'grown':>10}{'traced':>10}",

@@ -4,9 +4,22 @@ import json
 import resource
 import sys
 import time
+from collections.abc import Callable
 
 import torch  # type: ignore[import-not-found]
 from torch import nn
+
+LAYERS = {  # name: (what makes it, shape of one input)
+    "conv2d 3→32": (lambda: nn.Conv2d(3, 32, 3, padding=1), (3, 32, 32)),
+    "conv2d 32→32": (lambda: nn.Conv2d(32, 32, 3, padding=1), (32, 32, 32)),
+    "conv2d 32→64": (lambda: nn.Conv2d(32, 64, 3, padding=1), (32, 16, 16)),
+    "conv2d 64→64": (lambda: nn.Conv2d(64, 64, 3, padding=1), (64, 16, 16)),
+    "relu": (nn.ReLU, (32, 32, 32)),
+    "max pooling": (lambda: nn.MaxPool2d(2), (32, 32, 32)),
+    "dropout": (lambda: nn.Dropout(0.25), (32, 16, 16)),
+    "batch norm": (lambda: nn.BatchNorm2d(32), (32, 32, 32)),
+    "affine 4096→512": (lambda: nn.Linear(4096, 512), (4096,)),
+}
 
 
 def network(name: str) -> nn.Sequential:
@@ -24,33 +37,61 @@ def resident() -> int:
         return int(file.read().split()[1]) * resource.getpagesize()
 
 
-def main() -> None:
-    side, case, threads = sys.argv[1], json.loads(sys.argv[2]), int(sys.argv[3])
-    torch.set_num_threads(threads)
-    torch.manual_seed(0)
+def in_layout(tensor: torch.Tensor, layout: torch.memory_format) -> torch.Tensor:
+    return tensor.to(memory_format=layout) if tensor.ndim == 4 else tensor
+
+
+def layer(case: dict, layout: torch.memory_format) -> Callable[[], None]:
+    """Forward and backward of a layer alone, its input's gradient too."""
+    make, shape = LAYERS[case["network"]]
+    module = make().to(memory_format=layout)
+    x = in_layout(torch.randn(case["batch"], *shape), layout).requires_grad_()
+    dy = in_layout(torch.randn(module(x).shape), layout)
+
+    def once() -> None:
+        x.grad = None
+        module.zero_grad(set_to_none=True)
+        module(x).backward(dy)
+
+    return once
+
+
+def whole(case: dict, layout: torch.memory_format) -> Callable[[], None]:
+    """A step, an inference or an epoch of a network."""
     shape = (3, 32, 32) if case["network"] == "cifar_cnn" else (1, 8, 8)
-    x = torch.randint(0, 256, (case["batch"], *shape), dtype=torch.uint8)
-    labels = torch.randint(0, 10, (case["batch"],))
-    model, loss = network(case["network"]), nn.CrossEntropyLoss()
-    layout = torch.channels_last if side == "torch channels last" else torch.contiguous_format
-    model, x = model.to(memory_format=layout), x.to(memory_format=layout)
+    samples = 50_000 if case["work"] == "epoch" else case["batch"]
+    x = in_layout(torch.randint(0, 256, (samples, *shape), dtype=torch.uint8), layout)
+    labels = torch.randint(0, 10, (samples,))
+    model, loss = network(case["network"]).to(memory_format=layout), nn.CrossEntropyLoss()
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
 
-    def inputs() -> torch.Tensor:
-        return ((x.float() / 255 - 0.5) / 0.25).to(memory_format=layout)
+    def inputs(x: torch.Tensor) -> torch.Tensor:
+        return in_layout((x.float() / 255 - 0.5) / 0.25, layout)
 
-    def step() -> None:
+    def step(x: torch.Tensor = x, labels: torch.Tensor = labels) -> None:
         optimizer.zero_grad(set_to_none=True)
-        loss(model(inputs()), labels).backward()
+        loss(model(inputs(x)), labels).backward()
         optimizer.step()
 
     def inference() -> None:
         with torch.inference_mode():
-            model(inputs())
+            model(inputs(x))
 
-    once = step if case["work"] == "step" else inference
+    def epoch() -> None:
+        for rows in torch.randperm(samples).split(case["batch"]):
+            step(x[rows], labels[rows])
+
     if case["work"] == "inference":
         model.eval()
+    return {"step": step, "inference": inference, "epoch": epoch}[case["work"]]
+
+
+def main() -> None:
+    side, case, threads = sys.argv[1], json.loads(sys.argv[2]), int(sys.argv[3])
+    torch.set_num_threads(threads)
+    torch.manual_seed(0)
+    layout = torch.channels_last if side == "torch channels last" else torch.contiguous_format
+    once = layer(case, layout) if case["work"] == "layer" else whole(case, layout)
     print(json.dumps({"resident": resident(), "versions": f"PyTorch {torch.__version__}"}), flush=True)
     for line in sys.stdin:
         if line.strip() == "end":

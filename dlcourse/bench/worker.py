@@ -5,52 +5,100 @@ import json
 import sys
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from dlcourse import losses, memory, models, optim, train
-from dlcourse.bench.cases import Case
+from dlcourse import losses, memory, optim, train
+from dlcourse.bench.cases import EPOCH_IMAGES, Case
+from dlcourse.bench.runner import network
 from dlcourse.bench.textbook import textbook
+from dlcourse.model import Sequential
+from dlcourse.workers import in_order, one_blas_thread
 
 
 def work(side: str, case: Case, threads: int) -> Callable[[], None]:
     """The case as a function without arguments. Data and parameters are made here, once."""
-    rng = np.random.default_rng(0)
-    x = rng.integers(0, 256, (case.batch, *case.in_shape), dtype=np.uint8)
-    labels = rng.integers(0, 10, case.batch)
-    model, optimizer = models.NAMED[case.network](), optim.Adam()
-    if side == "textbook":
-        model = textbook(model)
-    params = model.init(case.in_shape, rng)
-    slots = optimizer.init(params)
     ours = side == "dlcourse"
     # Ours cuts the batch for its own threads; the textbook way has the whole batch, and the threads are BLAS's.
-    cut = {"micro_batch": min(25, -(-case.batch // threads)), "workers": threads} if ours else {"micro_batch": None}
+    micro_batch = min(25, -(-case.batch // threads)) if ours else case.batch
+    model = network(case) if ours else textbook(network(case))
+    if case.work == "layer":
+        return _layer(model, case, micro_batch, threads if ours else 1)
+    rng = np.random.default_rng(0)
+    samples = EPOCH_IMAGES if case.work == "epoch" else case.batch
+    data = SimpleNamespace(
+        x=rng.integers(0, 256, (samples, *case.in_shape), dtype=np.uint8), y=rng.integers(0, 10, samples)
+    )
+    params, optimizer = model.init(case.in_shape, rng), optim.Adam()
+    workers = threads if ours else 1
+
+    def inference() -> None:
+        train.evaluate(model, params, data, batch_size=micro_batch, workers=workers)
+
+    def whole_inference() -> None:
+        model.forward(params, _floats(data.x))
+
+    def epoch() -> None:
+        fit: dict[str, Any] = {
+            "batch_size": case.batch,
+            "micro_batch": micro_batch,
+            "workers": workers,
+            "epochs": 1,
+            "progress": False,
+        }
+        train.fit(model, params, data, optimizer=optimizer, loss=losses.softmax_cross_entropy, seed=0, **fit)
+
+    def whole_epoch() -> None:
+        slots, order = optimizer.init(params), rng.permutation(samples)
+        for start in range(0, samples, case.batch):
+            rows = order[start : start + case.batch]
+            whole_step(_floats(data.x[rows]), data.y[rows], slots)
 
     def step() -> None:
-        _, grads = train.gradients(model, params, x, labels, **cut)
+        cut: dict[str, Any] = {"micro_batch": micro_batch, "workers": workers}
+        _, grads = train.gradients(model, params, data.x, data.y, **cut)
         optimizer.update(params, grads, slots)
 
-    def whole_step() -> None:
-        logits, saved = model.forward(params, (x.astype(np.float32) / 255 - 0.5) / 0.25, train=True, rng=rng)
+    def whole_step(x: np.ndarray, labels: np.ndarray, slots: Any) -> None:
+        logits, saved = model.forward(params, x, train=True, rng=rng)
         _, dlogits = losses.softmax_cross_entropy(logits, labels)
         _, grads = model.backward(params, saved, dlogits)
         optimizer.update(params, grads, slots)
 
-    def inference() -> None:
-        train.evaluate(
-            model, params, SimpleNamespace(x=x, y=labels), batch_size=cut["micro_batch"] or case.batch,
-            workers=threads if ours else 1,
-        )  # fmt: skip
+    if case.work == "inference":
+        return inference if ours else whole_inference
+    if case.work == "epoch":
+        return epoch if ours else whole_epoch
+    slots = optimizer.init(params)
+    return step if ours else lambda: whole_step(_floats(data.x), data.y, slots)
 
-    def whole_inference() -> None:
-        model.forward(params, (x.astype(np.float32) / 255 - 0.5) / 0.25)
 
-    if case.work == "step":
-        return step if ours else whole_step
-    return inference if ours else whole_inference
+def _floats(x: np.ndarray) -> np.ndarray:
+    return (x.astype(np.float32) / 255 - 0.5) / 0.25
+
+
+def _layer(model: Sequential, case: Case, micro_batch: int, workers: int) -> Callable[[], None]:
+    """Forward and backward of a layer alone, its input's gradient too."""
+    rng = np.random.default_rng(0)
+    params = model.init(case.in_shape, rng)
+    x = rng.standard_normal((case.batch, *case.in_shape), dtype=np.float32)
+    dy = rng.standard_normal((case.batch, *model.out_shape(case.in_shape)), dtype=np.float32)
+
+    def one(index: int) -> None:
+        part = slice(index * micro_batch, (index + 1) * micro_batch)
+        _, saved = model.forward(params, x[part], train=True, rng=np.random.default_rng(index))
+        model.backward(params, saved, dy[part])
+
+    def once() -> None:
+        with one_blas_thread() if workers > 1 else nullcontext():
+            for _ in in_order(one, -(-case.batch // micro_batch), workers):
+                pass
+
+    return once
 
 
 def product_rate(threads: int) -> float:
@@ -61,8 +109,6 @@ def product_rate(threads: int) -> float:
         def many(_: int) -> None:
             for _ in range(200):
                 a @ b
-
-        from dlcourse.workers import in_order
 
         best = float("inf")
         for _ in range(5):
@@ -93,10 +139,12 @@ def main() -> None:
             started = time.perf_counter()
             once()
             print(json.dumps({"seconds": time.perf_counter() - started}), flush=True)
-        resident = memory.peak_resident()
-        with memory.traced_peak() as traced:
-            once()
-    print(json.dumps({"resident": resident, "traced": traced.peak}), flush=True)
+        resident, traced = memory.peak_resident(), None
+        if case.work != "epoch":  # its bytes are a step's
+            with memory.traced_peak() as peak:
+                once()
+            traced = peak.peak
+    print(json.dumps({"resident": resident, "traced": traced}), flush=True)
 
 
 if __name__ == "__main__":

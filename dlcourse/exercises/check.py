@@ -77,9 +77,8 @@ def judge(exercise: Exercise, function: Any) -> Verdict:
             return Verdict("wrong", f"{head}not yet right.\n{wrong.says}", wrong)
     parts = _explained_parts(exercise, trials)
     if parts:
-        return Verdict(
-            "wrong", f"{head}not yet right, in more than one way.\n" + "\n".join(wrong.says for wrong in parts)
-        )
+        ways = ", in more than one way" if len(parts) > 1 else ""
+        return Verdict("wrong", f"{head}not yet right{ways}.\n" + "\n".join(wrong.says for wrong in parts))
     smallest = min(failed, key=lambda trial: trial.size)
     return Verdict(
         "wrong", f"{head}not yet right.\n{_first_difference(exercise, smallest, len(failed), len(trials), function)}"

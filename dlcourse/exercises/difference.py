@@ -86,7 +86,8 @@ def _numbers(expected: Any, got: Any, rtol: float | None, what: str) -> str:
         return "" if got == expected else f"{what}: expected {_number(expected)}, got {_number(got)}"
     tolerance = rtol if rtol is not None else RTOL.get(getattr(expected, "dtype", np.dtype("float64")).name, 1e-7)
     a, b = complex(expected), complex(got)  # type: ignore[call-overload]
-    same = a == b or abs(a - b) <= tolerance * max(abs(a), 1e-8) or (math.isnan(a.real) and math.isnan(b.real))
+    near = math.isfinite(abs(a)) and abs(a - b) <= tolerance * max(abs(a), 1e-8)
+    same = a == b or near or (math.isnan(a.real) and math.isnan(b.real))
     return "" if same else f"{what}: expected {_number(expected)}, got {_number(got)}"
 
 

@@ -40,7 +40,7 @@ def call(fn: Callable[..., Any], arguments: tuple, seconds: float) -> Called:
     given = copy.deepcopy(arguments)
     called = Called()
     out = _Short()
-    with warnings.catch_warnings(record=True) as caught, contextlib.redirect_stdout(out), np.errstate(all="warn"):
+    with warnings.catch_warnings(record=True) as caught, contextlib.redirect_stdout(out), np.errstate(all="warn", under="ignore"):
         warnings.simplefilter("always")
         try:
             called.result = within(seconds, fn, *given)

@@ -133,7 +133,7 @@ def means_of_parameters(dy: Array, x_hat: Array, gamma: Array, r: Array) -> Arra
 def _normalized(x: Array, rng: np.random.Generator) -> tuple:
     mean, var = channel_statistics(x)
     r = 1 / np.sqrt(var + EPS)
-    gamma = (1.5 + rng.standard_normal(x.shape[-1])).astype(x.dtype)
+    gamma = np.asarray(1.5 + rng.standard_normal(x.shape[-1]), x.dtype)
     return rng.standard_normal(x.shape).astype(x.dtype), (x - mean) * r, gamma, r
 
 
@@ -288,5 +288,5 @@ def parts(rng: np.random.Generator) -> Cases:
 
 
 def _part(rng: np.random.Generator, count: int, channels: int, dtype: type = np.float64) -> tuple:
-    x = (rng.standard_normal((count, channels)) * 2 + rng.integers(-9, 9, channels)).astype(dtype)
+    x = np.asarray(rng.standard_normal((count, channels)) * 2 + rng.integers(-9, 9, channels), dtype)
     return x.mean(axis=0), x.var(axis=0), count

@@ -1,14 +1,19 @@
 """The benchmark measures the same work on every side; seconds are not asserted."""
 
+import ast
 import json
+import re
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from dlcourse import bench, models, viz
 from dlcourse import layers as L
-from dlcourse import models, viz
 from dlcourse.__main__ import main
-from dlcourse.bench import Case, run, table
+from dlcourse.bench import Case, growth, run, table
+from dlcourse.bench.cases import LAYERS
 from dlcourse.bench.runner import operations
 from dlcourse.bench.textbook import TextbookConv2D, textbook
 from dlcourse.model import Sequential
@@ -81,3 +86,60 @@ def test_json_holds_every_side(capsys):
     measured = json.loads(capsys.readouterr().out)
     assert {one["side"] for one in measured["results"]} == {"dlcourse", "textbook"}
     assert measured["threads"] == 1
+
+
+def test_a_layer_alone_has_the_operations_of_forward_and_both_gradients():
+    assert operations(Case("layer", "conv2d 32→32", 100)) == 3 * 2 * 100 * 32 * 32 * 9 * 32 * 32
+    assert operations(Case("layer", "relu", 100)) == 0
+
+
+def test_the_textbook_takes_part_where_its_convolution_does():
+    assert "textbook" in Case("layer", "conv2d 64→64", 100).sides
+    assert "textbook" not in Case("layer", "relu", 100).sides
+    (results,) = run([Case("layer", "max pooling", 30)], rounds=2, threads=2)
+    assert [one.side for one in results] == ["dlcourse"]
+    assert "floor" not in table(results)
+
+
+def test_pytorchs_side_knows_the_same_layers_in_its_own_layout():
+    source = Path(torch_worker_file()).read_text(encoding="utf-8")
+    found = {
+        name: ast.literal_eval(shape)
+        for name, shape in re.findall(r'^    "(.+?)": \(.*?, (\(\d[\d, ]*\))\),$', source, re.MULTILINE)
+    }
+    assert found == {
+        name: (*shape[-1:], *shape[:-1]) if len(shape) > 1 else shape for name, (_, shape) in LAYERS.items()
+    }
+
+
+def torch_worker_file():
+    return Path(bench.__file__).with_name("torch_worker.py")
+
+
+def test_an_epoch_is_the_arithmetic_of_500_steps():
+    assert operations(Case("epoch", "cifar_cnn", 100)) == 500 * operations(Case("step", "cifar_cnn", 100))
+
+
+def test_a_line_through_points_on_one_is_found_with_a_share_of_1():
+    at_zero, slope, share = growth.line([1.0, 2.0, 4.0], [5.0, 7.0, 11.0])
+    assert (at_zero, slope, share) == pytest.approx((3, 2, 1))
+    assert growth.line([1.0, 2.0, 3.0], [1.0, 4.0, 9.0])[2] < 0.99
+
+
+def test_bytes_grow_in_straight_lines_and_as_the_bill_predicts(monkeypatch):
+    monkeypatch.setattr(growth, "SIDE", 16)
+    small = [replace(axis, values=axis.values[:3]) for axis in growth.AXES]
+    monkeypatch.setattr(growth, "AXES", small)
+    for axis, sizes in growth.grow(rounds=1):
+        for one in sizes:
+            assert one.traced == pytest.approx(one.predicted, rel=0.1 if axis.name == "workers" else 0.02, abs=2**16)
+        if len(sizes) > 2:
+            x = [axis.quantity(one.value) for one in sizes]
+            assert growth.line(x, [float(one.traced) for one in sizes])[2] > 0.99, axis.name
+            assert f"bytes against {axis.against}" in growth.growth_table(axis, sizes)
+
+
+def test_growth_is_a_command(monkeypatch, capsys):
+    monkeypatch.setattr(growth, "AXES", growth.AXES[-1:])
+    assert main(["bench", "--growth", "--rounds", "1", "--json"]) == 0
+    assert [one["value"] for one in json.loads(capsys.readouterr().out)["growth"]] == [1, 2]
