@@ -139,10 +139,7 @@ def bytes_and_seconds(
     step = max(1, len(powers) // 6)
     axes.set_yticks([2.0**p for p in powers[::step]], [binary(2.0**p).replace(".00", "") for p in powers[::step]])
     axes.set_ylim(min(sizes) / 1.6, max(sizes) * 1.6)
-    ticks = [
-        m * 10.0**p for p in range(-6, 4) for m in (1, 2, 5) if axes.get_xlim()[0] < m * 10.0**p < axes.get_xlim()[1]
-    ]
-    ticks = ticks if len(ticks) < 8 else [tick for tick in ticks if f"{tick:e}".startswith("1.")]
+    ticks = _ticks(*axes.get_xlim())
     axes.set_xticks(ticks, [duration(tick) for tick in ticks])
     axes.minorticks_off()
     axes.set_xlabel("time of the processor")
@@ -151,6 +148,16 @@ def bytes_and_seconds(
     listed = "; ".join(f"{name} {binary(size)} and {duration(took)}" for name, (size, took) in points.items())
     figure.alt = f"{finding}. A point for each: {listed}."
     return figure
+
+
+def _ticks(low: float, high: float) -> list[float]:
+    """Round numbers between the two: as few as are at least three."""
+    found: list[float] = []
+    for steps in ((1.0,), (1.0, 2.0, 5.0), (1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0)):
+        found = [step * 10.0**power for power in range(-7, 5) for step in steps if low < step * 10.0**power < high]
+        if len(found) >= 3:
+            break
+    return found
 
 
 def duration(seconds: float) -> str:

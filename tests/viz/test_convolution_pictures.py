@@ -71,3 +71,11 @@ def test_one_point_is_drawn_too():
 )
 def test_duration_takes_the_unit_that_suits(seconds, text):
     assert duration(seconds) == text
+
+
+@pytest.mark.parametrize("seconds", [(0.015, 0.03), (6e-5, 0.07), (0.001, 0.0011), (2.0, 900.0)])
+def test_the_axis_of_seconds_has_three_marks_or_more_where_there_is_room(seconds):
+    drawn = bytes_and_seconds({"a": (2**20, seconds[0]), "b": (2**16, seconds[1])}, "Two")
+    labels = [label.get_text() for label in drawn.axes[0].get_xticklabels()]
+    assert 2 <= len(labels) <= 10
+    assert len(set(labels)) == len(labels)
