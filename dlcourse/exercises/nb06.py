@@ -184,7 +184,7 @@ EXERCISES = [
             Wrong(
                 answers.written_over,
                 "Where windows overlap, one number can win several of them. You write its gradient each time, so only the "
-                "last window counts. Add with +=.",
+                "last window counts. Add with += in a loop. With lists of places += counts once too: take np.add.at.",
             ),
             Wrong(
                 answers.place_in_the_window,
@@ -230,6 +230,21 @@ EXERCISES = [
                 "(N, *in_hw, C).",
             ),
             Wrong(
+                answers.begun_below_zero,
+                "Where a window begins on the padding, its first row or column is below 0, and NumPy counts such a number "
+                "from the end: the slice is empty or in another place. Begin it at max(top, 0) and max(left, 0).",
+            ),
+            Wrong(
+                answers.moved_inside,
+                "You move the windows that begin on the padding into the picture: they keep all their rows and columns. "
+                "Cut them: from max(top, 0) to top + kernel, with the top that may be below 0.",
+            ),
+            Wrong(
+                answers.samples_as_columns,
+                "dy[:, a, b] has the shape (N, C), and beside a window (N, rows, columns, C) NumPy takes its samples for "
+                "columns. dy[:, a : a + 1, b : b + 1] keeps all four axes.",
+            ),
+            Wrong(
                 answers.divided_by_kernel,
                 "You divide by the side of the window. A window has kernel · kernel places, fewer at an edge.",
             ),
@@ -266,9 +281,14 @@ EXERCISES = [
                 "differently: another mask comes out. Write dtype=np.float32.",
             ),
             Wrong(
+                answers.drawn_in_the_dtype_of_dy,
+                "You draw in the dtype of dy. Forward drew in float32, whatever the dtype of x was: with float64 another "
+                "mask comes out. Write dtype=np.float32.",
+            ),
+            Wrong(
                 answers.wide_mask,
-                "The numbers are right, but float32 became float64 on the way: a mask divided by a NumPy number is "
-                "float64. Multiply by a Python number, dx *= 1 / (1 - rate).",
+                "The numbers are right, but float32 became float64 on the way: a mask that is divided by a number is "
+                "float64. First dx = dy * keep, then dx *= 1 / (1 - rate).",
             ),
             Wrong(
                 answers.another_generator,
@@ -282,6 +302,9 @@ EXERCISES = [
             ),
         ),
         big=lambda rng: (np.ones((1024, 1024), np.float32), 0.25, np.random.default_rng(0)),
-        costs=((1.8, "an array on the way is float64"), (1.15, "one more temporary")),
+        costs=(
+            (3.0, "an array on the way is float64"),
+            (1.15, "beside dx there is another array like dy: scale in place, dx *= 1 / (1 - rate)"),
+        ),
     ),
 ]

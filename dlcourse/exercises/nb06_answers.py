@@ -182,6 +182,33 @@ def padding_kept(dy: Array, in_hw: tuple[int, int], kernel: int, stride: int, pa
     return np.pad(avg_backward(dy, in_hw, kernel, stride, padding), ((0, 0), (padding,) * 2, (padding,) * 2, (0, 0)))
 
 
+def begun_below_zero(dy: Array, in_hw: tuple[int, int], kernel: int, stride: int, padding: int) -> Array:
+    dx = np.zeros((len(dy), *in_hw, dy.shape[3]), dy.dtype)
+    for row, column in np.ndindex(dy.shape[1:3]):
+        top, left = row * stride - padding, column * stride - padding
+        window = dx[:, top : top + kernel, left : left + kernel]  # a number below 0 counts from the end
+        window += dy[:, row : row + 1, column : column + 1] / max(window[0, :, :, 0].size, 1)
+    return dx
+
+
+def moved_inside(dy: Array, in_hw: tuple[int, int], kernel: int, stride: int, padding: int) -> Array:
+    dx = np.zeros((len(dy), *in_hw, dy.shape[3]), dy.dtype)
+    for row, column in np.ndindex(dy.shape[1:3]):
+        top, left = max(row * stride - padding, 0), max(column * stride - padding, 0)
+        window = dx[:, top : top + kernel, left : left + kernel]
+        window += dy[:, row : row + 1, column : column + 1] / window[0, :, :, 0].size
+    return dx
+
+
+def samples_as_columns(dy: Array, in_hw: tuple[int, int], kernel: int, stride: int, padding: int) -> Array:
+    dx = np.zeros((len(dy), *in_hw, dy.shape[3]), dy.dtype)
+    for row, column in np.ndindex(dy.shape[1:3]):
+        top, left = row * stride - padding, column * stride - padding
+        window = dx[:, max(top, 0) : top + kernel, max(left, 0) : left + kernel]
+        window += dy[:, row, column] / window[0, :, :, 0].size  # (N, C) broadcasts to (columns, C)
+    return dx
+
+
 def divided_by_kernel(dy: Array, in_hw: tuple[int, int], kernel: int, stride: int, padding: int) -> Array:
     return _shared(dy, in_hw, kernel, stride, padding, lambda window: kernel, np.add)
 
@@ -210,6 +237,10 @@ def rate_kept(dy: Array, rate: float, rng: np.random.Generator) -> Array:
 
 def drawn_in_float64(dy: Array, rate: float, rng: np.random.Generator) -> Array:
     return dy * (rng.random(dy.shape) >= rate).astype(dy.dtype) * float(1 / (1 - rate))
+
+
+def drawn_in_the_dtype_of_dy(dy: Array, rate: float, rng: np.random.Generator) -> Array:
+    return dy * (rng.random(dy.shape, dtype=dy.dtype.type) >= rate) * float(1 / (1 - rate))
 
 
 def wide_mask(dy: Array, rate: float, rng: np.random.Generator) -> Array:

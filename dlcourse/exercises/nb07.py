@@ -104,6 +104,25 @@ EXERCISES = [
                 "dy.size // dy.shape[-1]. For pictures of 1 × 1 the two are the same, which hides it.",
             ),
             Wrong(
+                answers.without_r,
+                "dx lacks r. x̂ is x - mean, multiplied by r, so what comes back through it is multiplied by r too.",
+            ),
+            Wrong(
+                answers.without_x_hat,
+                "The last term of dx is x̂ times a mean. You subtract the mean of g · x̂ alone, the same number in the "
+                "whole channel.",
+            ),
+            Wrong(
+                answers.over_samples,
+                "You sum over the samples alone (axis 0). For pictures, rows and columns belong to a channel as well: "
+                "dgamma and dbeta are (C,). Sum over all axes but the last.",
+            ),
+            Wrong(
+                answers.gamma_in_the_parameters,
+                "dgamma and dbeta hold gamma once too often: you summed gamma · dy. gamma is on the way to x, and not on "
+                "the way to gamma and beta. Sum dy · x̂ and dy.",
+            ),
+            Wrong(
                 answers.means_of_parameters,
                 "dgamma and dbeta are divided by M. They are plain sums: gamma was spread over all values of its channel, "
                 "and what was spread is summed back. A mean over the batch is in dy already.",
@@ -194,6 +213,10 @@ EXERCISES = [
                 "The mean is subtracted before the scaling, so it is multiplied by the scale too: (b - mean) · s + beta.",
             ),
             Wrong(
+                answers.mean_forgotten,
+                "The mean of BatchNorm is lost. It is subtracted from x W + b before the scaling: (b - mean) · s + beta.",
+            ),
+            Wrong(
                 answers.rows_scaled,
                 "You scale the rows of W, its inputs. gamma belongs to the outputs, the last axis of W. With as many "
                 "inputs as outputs the shapes fit all the same.",
@@ -236,6 +259,11 @@ EXERCISES = [
                 answers.sum_of_variances,
                 "You add the two variances. Variances add up where independent numbers are added; here two groups are put "
                 "together. Each group counts by its share, and the distance of the means comes in.",
+            ),
+            Wrong(
+                answers.divided_once,
+                "The term with the two means is too large, by the number of all values. count_a · count_b / (count_a + "
+                "count_b) · (mean_a - mean_b)² belongs to a sum of squares; a variance divides it by that number once more.",
             ),
             Wrong(
                 answers.statistics_of_means,

@@ -125,6 +125,26 @@ def by_samples(dy: Array, x_hat: Array, gamma: Array, r: Array) -> Arrays:
     return (dy - dbeta / len(dy) - x_hat * (dgamma / len(dy))) * (gamma * r), dgamma, dbeta
 
 
+def without_r(dy: Array, x_hat: Array, gamma: Array, r: Array) -> Arrays:
+    dx, dgamma, dbeta = batch_norm_backward(dy, x_hat, gamma, r)
+    return dx / r, dgamma, dbeta
+
+
+def without_x_hat(dy: Array, x_hat: Array, gamma: Array, r: Array) -> Arrays:
+    dgamma, dbeta = _terms(dy, x_hat)
+    return (dy - (dbeta + dgamma) / _count(dy)) * (gamma * r), dgamma, dbeta
+
+
+def over_samples(dy: Array, x_hat: Array, gamma: Array, r: Array) -> Arrays:
+    dgamma, dbeta = (dy * x_hat).sum(axis=0), dy.sum(axis=0)
+    return (dy - dbeta / len(dy) - x_hat * (dgamma / len(dy))) * (gamma * r), dgamma, dbeta
+
+
+def gamma_in_the_parameters(dy: Array, x_hat: Array, gamma: Array, r: Array) -> Arrays:
+    dx, dgamma, dbeta = batch_norm_backward(dy, x_hat, gamma, r)
+    return dx, dgamma * gamma, dbeta * gamma
+
+
 def means_of_parameters(dy: Array, x_hat: Array, gamma: Array, r: Array) -> Arrays:
     dx, dgamma, dbeta = batch_norm_backward(dy, x_hat, gamma, r)
     return dx, dgamma / _count(dy), dbeta / _count(dy)
@@ -226,6 +246,11 @@ def mean_unscaled(W: Array, b: Array, gamma: Array, beta: Array, mean: Array, va
     return W * scale, b * scale - mean + beta
 
 
+def mean_forgotten(W: Array, b: Array, gamma: Array, beta: Array, mean: Array, var: Array, eps: float) -> Arrays:
+    scale = gamma / np.sqrt(var + eps)
+    return W * scale, b * scale + beta
+
+
 def rows_scaled(W: Array, b: Array, gamma: Array, beta: Array, mean: Array, var: Array, eps: float) -> Arrays:
     scale = gamma / np.sqrt(var + eps)
     return W * scale[:, None], (b - mean) * scale + beta
@@ -273,6 +298,11 @@ def sum_of_variances(mean_a: Array, var_a: Array, count_a: int, mean_b: Array, v
     return mean, var_a + var_b
 
 
+def divided_once(mean_a: Array, var_a: Array, count_a: int, mean_b: Array, var_b: Array, count_b: int) -> Arrays:
+    mean, inside = mean_of_variances(mean_a, var_a, count_a, mean_b, var_b, count_b)
+    return mean, inside + count_a * count_b / (count_a + count_b) * (mean_a - mean_b) ** 2
+
+
 def statistics_of_means(mean_a: Array, var_a: Array, count_a: int, mean_b: Array, var_b: Array, count_b: int) -> Arrays:
     whole = count_a + count_b
     mean = (count_a * mean_a + count_b * mean_b) / whole
@@ -288,5 +318,5 @@ def parts(rng: np.random.Generator) -> Cases:
 
 
 def _part(rng: np.random.Generator, count: int, channels: int, dtype: type = np.float64) -> tuple:
-    x = np.asarray(rng.standard_normal((count, channels)) * 2 + rng.integers(-9, 9, channels), dtype)
+    x: Array = np.asarray(rng.standard_normal((count, channels)) * 2 + rng.integers(-9, 9, channels), dtype)
     return x.mean(axis=0), x.var(axis=0), count
