@@ -116,19 +116,25 @@ def train(options: argparse.Namespace) -> int:
         print(f"{options.network} on {options.data}: {len(data.train.x):,} images of {in_shape}, {options.optimizer}")
         print(bill, flush=True)
 
+    sizes: list[int] = []  # anonymous and shared memory at the end of each 100 steps
+
+    def look(now: Any) -> None:
+        if now.step % 100 == 0 and (size := memory.resident().anonymous) is not None:
+            sizes.append(size)
+
     started = time.perf_counter()
     with memory.ResidentPeak() as system, memory.traced_peak() as traced:
         params = model.init(in_shape, np.random.default_rng(options.seed))
         history = fit(
             model, params, data.train, optimizer=optimizer, epochs=options.epochs, seed=options.seed, **cut,
             checkpoint=options.checkpoint, checkpoint_every=options.checkpoint_every, resume=options.resume,
-            progress=not options.json,
+            progress=not options.json, callbacks=[look],
         )  # fmt: skip
         result = evaluate(model, params, data.test, batch_size=options.micro_batch, workers=options.workers)
     seconds = time.perf_counter() - started
     if options.json:
         measured: dict[str, Any] = {"traced_peak": traced.peak, "resident_peak": memory.peak_resident()}
-        measured["anonymous_peak_sampled"] = system.anonymous
+        measured |= {"anonymous_peak_sampled": system.anonymous, "anonymous_each_100_steps": sizes}
         outcome: dict[str, Any] = {"test_accuracy": result.accuracy, "test_loss": result.loss, "seconds": seconds}
         outcome |= {"parameters": tree.count(params), "train_loss": history.column("loss")}
         print(json.dumps(outcome | measured | {"bill": bill.to_dict()}))
@@ -138,7 +144,13 @@ def train(options: argparse.Namespace) -> int:
     print(f"traced peak    {binary(traced.peak)}  (arrays and Python's objects; predicted {binary(bill.peak)})")
     print(f"resident peak  {binary(memory.peak_resident())}  (the process since it began, pages of files included)")
     if system.anonymous is not None:
-        print(f"  of these     {binary(system.anonymous)} anonymous  (sampled each 20 ms: a lower bound)")
+        print(f"  of these     {binary(system.anonymous)} anonymous  (sampled each 20 ms: a lower bound); the rest are")
+        print("               pages of files, such as the mapped data: the system can drop them at any time")
+    if len(sizes) > 1:
+        low, high = min(sizes), max(sizes)
+        print(
+            f"each 100 steps {binary(low)} to {binary(high)} anonymous, {len(sizes)} looks, apart by {binary(high - low)}"
+        )
     return 0
 
 

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Any
 
@@ -88,9 +89,10 @@ class Batch:
 
 
 def batch_gradients(
-    model: Sequential, params: Params, batch: Batch, loss: Loss, workers: int
+    model: Sequential, params: Params, batch: Batch, loss: Loss, workers: int, pool: Executor | None = None
 ) -> tuple[float, Params, list[Any]]:
-    """-> (loss, grads, what `model.update_buffers` needs of each micro-batch, in order). See `gradients`."""
+    """-> (loss, grads, what `model.update_buffers` needs of each micro-batch, in order). See `gradients`. On the threads
+    of `pool` where it is given."""
     at_least(1, "workers", workers)
     dtype = param_dtype(params)
 
@@ -108,7 +110,7 @@ def batch_gradients(
     accumulated: Params = {}
     found: list[Any] = []
     with one_blas_thread():
-        for value, grads, statistics in in_order(one, batch.parts, workers):
+        for value, grads, statistics in in_order(one, batch.parts, workers, pool):
             total += value
             found.append(statistics)
             if len(found) > 1:

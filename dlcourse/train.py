@@ -4,6 +4,7 @@ import functools
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Executor
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,7 +29,7 @@ from dlcourse.inputs import as_input
 from dlcourse.layers.base import Params
 from dlcourse.model import Sequential
 from dlcourse.progress import progress_bar
-from dlcourse.workers import ORDER, in_order, one_blas_thread, stream
+from dlcourse.workers import ORDER, in_order, one_blas_thread, stream, threads
 
 __all__ = ["Evaluation", "History", "NonFiniteLoss", "Step", "evaluate", "fit", "gradients", "train_step"]
 
@@ -134,7 +135,7 @@ def fit(
     if checkpoint is not None and len(history.step_loss) < steps and not history.stopped:
         checkpoints.prepare(checkpoint)
     started = time.perf_counter()
-    with closing(progress_bar(steps, len(history.step_loss), shown=progress)) as bar:
+    with closing(progress_bar(steps, len(history.step_loss), shown=progress)) as bar, threads(workers) as pool:
         for step, rows in batch_rows(samples, batch_size, epochs, seed=seed, first=len(history.step_loss)):
             if history.stopped:
                 break
@@ -144,7 +145,7 @@ def fit(
             try:
                 value = train_step(
                     model, params, slots, batch, optimizer=optimizer, loss=loss, workers=workers, lr=lr,
-                    clip_norm=clip_norm,
+                    clip_norm=clip_norm, pool=pool,
                 )  # fmt: skip
             except NonFiniteLoss as error:
                 raise NonFiniteLoss(f"epoch {epoch}, step {step + 1}: {error}") from None
@@ -182,12 +183,13 @@ def train_step(
     workers: int = 1,
     lr: float | None = None,
     clip_norm: float | None = None,
+    pool: Executor | None = None,
 ) -> float:
     """One step, in place: gradients, clipping, update, running statistics. Returns the loss before the update.
 
     Raises NonFiniteLoss, before anything is changed, where the loss or a gradient is NaN or infinite.
     """
-    value, grads, statistics = batch_gradients(model, params, batch, loss, workers)
+    value, grads, statistics = batch_gradients(model, params, batch, loss, workers, pool)
     if not math.isfinite(value):
         raise NonFiniteLoss(f"the loss is {value}; first in {first_non_finite(model, params, batch)}")
     if (place := first_non_finite_gradient(grads)) is not None:

@@ -1,6 +1,7 @@
 """What is equal to the last bit, and what only up to rounding."""
 
 import functools
+import threading
 
 import numpy as np
 import pytest
@@ -143,3 +144,20 @@ def test_every_parameter_gradient_slot_and_loss_of_a_training_stays_float32(monk
     arrays = [leaf for slots in slots_seen for leaf in tree.leaves(slots) if isinstance(leaf, np.ndarray)]
     assert {a.dtype for a in [*arrays, *grads_seen, *tree.leaves(params)]} == {np.dtype(np.float32)}
     assert type(slots_seen[-1]["step"]) is int
+
+
+def test_a_training_keeps_its_threads_from_step_to_step():
+    seen = set()
+
+    def loss(logits, labels, *, total=None):
+        seen.add(threading.get_ident())
+        return losses.softmax_cross_entropy(logits, labels, total=total)
+
+    model = Sequential([L.Flatten(), L.Affine(10)])
+    before = threading.active_count()
+    params = model.init((8, 8, 1), rng=np.random.default_rng(0))
+    fit(
+        model, params, DATA, optimizer=optim.SGD(lr=0.1), loss=loss, micro_batch=10, workers=2, epochs=2, progress=False
+    )
+    assert len(seen) == 2
+    assert threading.active_count() == before
