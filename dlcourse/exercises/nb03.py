@@ -40,6 +40,19 @@ EXERCISES = [
                 "gradient is dy times what stood beside that weight in the forward pass.",
             ),
             Wrong(
+                a.z_for_w2,
+                "Going back to z you multiply by z. That is the factor of w2. When z itself moves by a step, y moves by w2 "
+                "times as much.",
+            ),
+            Wrong(
+                a.neurons_exchanged,
+                "All four numbers are right, and the two neurons are exchanged. The first neuron, dw1 and db1, comes first.",
+            ),
+            Wrong(
+                a.bias_without_dy,
+                "Your db2 is 1: that is how much y moves with b2. The slope of L is wanted. Multiply by dy.",
+            ),
+            Wrong(
                 a.w1_for_w2,
                 "Going back to z you multiply by w1, and it is w2 that stands between z and y. Write down y as a "
                 "formula of z alone, and ask how much it moves with z.",
@@ -115,14 +128,14 @@ EXERCISES = [
             Wrong(
                 a.float64,
                 "The numbers are right, but with float32 coming in your gradients are float64: twice the bytes, and every "
-                "array after them too. np.zeros(shape) makes float64; give it the dtype of what comes in.",
+                "array after them too. np.zeros(shape) and np.ones(shape) make float64; give them the dtype of what comes in.",
             ),
         ),
         big=a.large_batch,
         costs=(
             (
                 8.0,
-                "you built the product of x and dy for every sample before summing; a matrix product sums on the way",
+                "you built all products before summing them, an array of three axes; a matrix product sums on the way",
             ),
             (1.5, "a copy, or float64, was on the way; x.T and W.T are views, and a product needs no copy of them"),
         ),
@@ -179,8 +192,12 @@ EXERCISES = [
             Wrong(
                 c.not_put_back,
                 "You step one entry after the other in the same array and do not put it back: from the second entry on, "
-                "x is no longer the x that backward got. Where an output depends on several entries, as in c.softmax, "
+                "x is no longer the x that backward got. Where an output depends on several entries, as in softmax, "
                 "this shows. Copy x for each entry, or put the old value back.",
+            ),
+            Wrong(
+                c.arguments_exchanged,
+                "You hand x and dy to backward in the wrong order. It is backward(dy, x): dy first, as in affine_backward.",
             ),
             Wrong(
                 c.absolute,
@@ -213,7 +230,14 @@ EXERCISES = [
             ),
             Wrong(
                 a.outputs,
-                "Your saved bytes are those of the outputs. Backward needs x and not y (section 8): a layer keeps its input.",
+                "Your saved bytes are those of the outputs. Backward needs x and not y (section 10): a layer keeps its input.",
+            ),
+            Wrong(
+                a.without_the_batch,
+                "You left out the batch itself. It is the input of the first layer, which keeps it for its dW.",
+            ),
+            Wrong(
+                a.one_sample, "Your saved bytes are those of one sample. Each sample has its own: multiply by batch."
             ),
             Wrong(
                 a.inputs_and_outputs,

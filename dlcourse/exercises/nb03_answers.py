@@ -46,6 +46,22 @@ def w1_for_w2(x: float, t: float, w1: float, b1: float, w2: float, b2: float) ->
     return dy * w1 * x, dy * w1, dy * z, dy
 
 
+def z_for_w2(x: float, t: float, w1: float, b1: float, w2: float, b2: float) -> Gradients:
+    z = w1 * x + b1
+    dy = 2 * (w2 * z + b2 - t)
+    return dy * z * x, dy * z, dy * z, dy
+
+
+def neurons_exchanged(x: float, t: float, w1: float, b1: float, w2: float, b2: float) -> Gradients:
+    dw1, db1, dw2, db2 = two_neurons_backward(x, t, w1, b1, w2, b2)
+    return dw2, db2, dw1, db1
+
+
+def bias_without_dy(x: float, t: float, w1: float, b1: float, w2: float, b2: float) -> Gradients:
+    dw1, db1, dw2, _ = two_neurons_backward(x, t, w1, b1, w2, b2)
+    return dw1, db1, dw2, 1
+
+
 def numbers(rng: np.random.Generator) -> Iterator[tuple[str, tuple]]:
     yield "small whole numbers", (2, 4, 3, 1, -1, 5)
     yield "x is 0", (0.0, 1.0, 2.0, 0.5, -3.0, 0.25)
@@ -157,6 +173,14 @@ def inputs_and_outputs(widths: list[int], batch: int, itemsize: int) -> tuple[in
 
 def every_array_once(widths: list[int], batch: int, itemsize: int) -> tuple[int, int]:
     return affine_bytes(widths, batch, itemsize)[0], batch * sum(widths) * itemsize
+
+
+def without_the_batch(widths: list[int], batch: int, itemsize: int) -> tuple[int, int]:
+    return affine_bytes(widths, batch, itemsize)[0], batch * sum(widths[1:-1]) * itemsize
+
+
+def one_sample(widths: list[int], batch: int, itemsize: int) -> tuple[int, int]:
+    return affine_bytes(widths, 1, itemsize)
 
 
 def a_copy_for_each_sample(widths: list[int], batch: int, itemsize: int) -> tuple[int, int]:

@@ -89,6 +89,10 @@ def zero_by_zero(f: Function, backward: Backward, x: np.ndarray, dy: np.ndarray)
         return bool((abs(a - n) / np.maximum(abs(a), abs(n))).max() < TOLERANCE)
 
 
+def arguments_exchanged(f: Function, backward: Backward, x: np.ndarray, dy: np.ndarray) -> bool:
+    return passes(f, lambda dy, x: backward(x, dy), x, dy)
+
+
 def softmax(x: np.ndarray) -> np.ndarray:
     """Of the last axis."""
     y = np.exp(x - x.max(axis=-1, keepdims=True))
