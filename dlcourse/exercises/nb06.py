@@ -78,7 +78,7 @@ EXERCISES = [
         inputs=_even_images,
         hints=(
             "The four numbers at one place of all windows are a slice: x[:, 0::2, 1::2] is the upper right one of each.",
-            "Begin with y = x[:, 0::2, 0::2] (a copy) and index 0. Then let the other three places challenge it, in order.",
+            "Begin with y = x[:, 0::2, 0::2].copy() and index 0. Then let the other three places challenge it, in order.",
             "better = candidate > y tells where place k wins. There index becomes k, and y becomes the candidate.",
             "index[better] = k, then np.maximum(y, candidate, out=y). Strictly larger, so that of equal ones the first stays.",
         ),
@@ -122,7 +122,7 @@ EXERCISES = [
             "index[0::4] is the first index of each group of four, index[1::4] the second, and so on.",
             "a << 2 moves the bits of a by two places to the left; a | b puts together bits that do not meet.",
             "Where 4 does not divide the length, first copy the indices into zeros: -(-index.size // 4) * 4 of them.",
-            "room[0::4] | room[1::4] << 2 | room[2::4] << 4 | room[3::4] << 6, all in np.uint8.",
+            "If room is that array: room[0::4] | room[1::4] << 2 | room[2::4] << 4 | room[3::4] << 6, all in np.uint8.",
         ),
         wrong=(
             Wrong(
