@@ -85,6 +85,15 @@ EXERCISES = [
                 "You left the padding out. Lay x into an array of zeros of H + 2 · padding rows and W + 2 · padding "
                 "columns first.",
             ),
+            Wrong(
+                answers.padded_on_all_axes,
+                "np.pad(x, padding) lays a border around all four axes: you have more pictures and more channels than before. "
+                "Pad the height and the width only: ((0, 0), (padding, padding), (padding, padding), (0, 0)).",
+            ),
+            Wrong(
+                answers.every_place,
+                "You have a row for each place of stride 1. The windows stand stride pixels apart: place p begins at p · stride.",
+            ),
         ),
     ),
     Exercise(
@@ -124,6 +133,18 @@ EXERCISES = [
             Wrong(
                 answers.keeps_both,
                 "You keep the output too. Look at the three gradients: y stands in none of them.",
+            ),
+            Wrong(
+                answers.keeps_nothing,
+                "You keep nothing. x is there already, but only as long as somebody holds it, and dW needs it: count its bytes.",
+            ),
+            Wrong(
+                answers.keeps_the_border,
+                "You keep x with its border. The border is zeros and can be laid again in backward: keep x without it.",
+            ),
+            Wrong(
+                answers.keeps_weights,
+                "You count the weights as kept. They stay anyway, step after step, and belong to the parameters: keep x.",
             ),
             Wrong(
                 answers.kernel_once,
@@ -170,6 +191,10 @@ EXERCISES = [
             Wrong(
                 answers.padded_with_the_edge,
                 "Your border repeats the pixels of the edge. Padding is a border of zeros.",
+            ),
+            Wrong(
+                answers.side_by_side,
+                "Your windows stand one pixel apart, whatever the stride is. Place p begins at pixel p · stride.",
             ),
         ),
         big=answers.a_large_convolution,
@@ -228,6 +253,11 @@ EXERCISES = [
             Wrong(
                 answers.stride_forgotten,
                 "In your dx the windows stand side by side, one pixel apart. They stand stride pixels apart, as in forward.",
+            ),
+            Wrong(
+                answers.cut_from_both_ends,
+                "You cut the border off with padding:-padding. Without padding that is 0:-0, which is empty. Count from the "
+                "front: padding : padding + H.",
             ),
         ),
         big=answers.large_gradients,

@@ -97,6 +97,14 @@ def not_padded(x, kernel, stride, padding):
     return im2col(x, kernel, stride, 0)
 
 
+def padded_on_all_axes(x, kernel, stride, padding):
+    return im2col(np.pad(x, padding), kernel, stride, 0)
+
+
+def every_place(x, kernel, stride, padding):
+    return im2col(x, kernel, 1, padding)
+
+
 def layers(rng: np.random.Generator) -> Cases:
     yield "two pictures, 5 × 4, 3 channels, 2 filters, 3 × 3", ((2, 5, 4, 3), 2, 3, 1, 0, 4)
     yield "the second convolution of the story", ((100, 32, 32, 32), 32, 3, 1, 1, 4)
@@ -140,6 +148,21 @@ def keeps_columns(x_shape, filters, kernel, stride, padding, itemsize):
 def keeps_both(x_shape, filters, kernel, stride, padding, itemsize):
     output, columns, kept = conv_bytes(x_shape, filters, kernel, stride, padding, itemsize)
     return output, columns, kept + output
+
+
+def keeps_nothing(x_shape, filters, kernel, stride, padding, itemsize):
+    return *conv_bytes(x_shape, filters, kernel, stride, padding, itemsize)[:2], 0
+
+
+def keeps_the_border(x_shape, filters, kernel, stride, padding, itemsize):
+    n, h, w, channels = x_shape
+    kept = n * (h + 2 * padding) * (w + 2 * padding) * channels * itemsize
+    return *conv_bytes(x_shape, filters, kernel, stride, padding, itemsize)[:2], kept
+
+
+def keeps_weights(x_shape, filters, kernel, stride, padding, itemsize):
+    output, columns, kept = conv_bytes(x_shape, filters, kernel, stride, padding, itemsize)
+    return output, columns, kept + kernel * kernel * x_shape[3] * filters * itemsize
 
 
 def kernel_once(x_shape, filters, kernel, stride, padding, itemsize):
@@ -213,6 +236,10 @@ def always_float64(x, W, b, stride=1, padding=0):
 def padded_with_the_edge(x, W, b, stride=1, padding=0):
     around = ((0, 0), (padding, padding), (padding, padding), (0, 0))
     return my_conv(np.pad(x, around, mode="edge"), W, b, stride, 0)
+
+
+def side_by_side(x, W, b, stride=1, padding=0):
+    return my_conv(x, W, b, 1, padding)
 
 
 def gradients(rng: np.random.Generator) -> Cases:
@@ -289,3 +316,9 @@ def stride_forgotten(dy, x, W, stride=1, padding=0):
     """Outputs taken for neighbours, one pixel apart, in dx."""
     _, dW, db = conv_backward(dy, x, W, stride, padding)
     return conv_backward(dy, x, W, 1, padding)[0], dW, db
+
+
+def cut_from_both_ends(dy, x, W, stride=1, padding=0):
+    """dx[padding:-padding], which is empty where padding is 0."""
+    dx, dW, db = _backward(dy, x, W, stride, padding, cut=False)
+    return dx[:, padding:-padding, padding:-padding], dW, db
