@@ -3,7 +3,6 @@
 import dis
 import inspect
 import time
-import traceback
 import types
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from dlcourse.exercises.exercise import Exercise, Wrong, find
 from dlcourse.exercises.limit import Called, TooLong, call
 from dlcourse.units import binary
 
+LONGEST = 300  # characters of an error's text that are shown
 SAME_PEAK = 1.1  # up to this many times the reference's peak counts as the same
 
 
@@ -69,7 +69,11 @@ def judge(exercise: Exercise, function: Any) -> Verdict:
         trial.called = call(function, trial.arguments, max(0.5, end - time.monotonic()))
         if isinstance(trial.called.error, TooLong):
             return Verdict("wrong", f"{head}{_of_error(exercise, trial, function)}")
-    failed = [trial for trial in trials if trial.problem(exercise)]
+        if _has_dots(trial.called):
+            say = f'{head}not yet. A ... is left in it. Write code in its place and run this cell again. hint("{exercise.id}") helps.'
+            return Verdict("not yet", say)
+        trial.problem = _problem(exercise, trial)  # at once: the function may use its result again at its next call
+    failed = [trial for trial in trials if trial.problem]
     if not failed:
         return Verdict("right", head + _praise(exercise, function, trials))
     for wrong in exercise.wrong:
@@ -101,28 +105,40 @@ def is_stub(function: Any) -> bool:
 
 @dataclass
 class _Trial:
-    """One input, what is expected, and what came."""
+    """One input, what is expected, what came, and what is wrong with it in a few words ("" where nothing is)."""
 
     what: str
     arguments: tuple
     expected: Any = None
     called: Called = None  # type: ignore[assignment]
+    problem: str = ""
 
     @property
     def size(self) -> int:
         return sum(argument.size for argument in self.arguments if isinstance(argument, np.ndarray))
 
-    def problem(self, exercise: Exercise) -> str:
-        """What is wrong, in a few words; "" where nothing is."""
-        if self.called.error is not None:
-            return f"it raises {type(self.called.error).__name__}"
-        if self.called.changed:
-            return "it changes its arguments"
-        return difference(self.expected, self.called.result, exercise.rtol, exercise.parts)
+
+def _problem(exercise: Exercise, trial: _Trial) -> str:
+    if trial.called.error is not None:
+        return f"it raises {type(trial.called.error).__name__}"
+    if trial.called.changed:
+        return "it changes its arguments"
+    return difference(trial.expected, trial.called.result, exercise.rtol, exercise.parts)
+
+
+def _has_dots(called: Called) -> bool:
+    """Whether a `...` was returned or computed with: a function that is written in part."""
+    if isinstance(called.error, TypeError | AttributeError):
+        return "ellipsis" in _text(called.error)
+    result = called.result if isinstance(called.result, tuple | list) else (called.result,)
+    return any(part is ... for part in result)
 
 
 def _misfit(exercise: Exercise, function: Callable[..., Any]) -> str:
-    """Whether the function cannot be called with as many arguments as the reference."""
+    """Whether the function cannot be called as the reference is, or would do nothing when it is called."""
+    for kind, word in ((inspect.isgeneratorfunction, "yield"), (inspect.iscoroutinefunction, "async")):
+        if kind(function):
+            return f"the function has `{word}` in it, so a call does not run it. Use `def` and `return` alone."
     try:
         wanted, have = inspect.signature(exercise.reference), inspect.signature(function)
     except (TypeError, ValueError):
@@ -131,6 +147,9 @@ def _misfit(exercise: Exercise, function: Callable[..., Any]) -> str:
         have.bind(*[None for _ in exercise.cases()[0][1]])
     except TypeError:
         return f"the function takes {have}, and {wanted} is expected."
+    names = list(have.parameters)[: len(wanted.parameters)]
+    if names != list(wanted.parameters) and set(names) == set(wanted.parameters):
+        return f"the function takes {have}, and the order {wanted} is expected."
     return ""
 
 
@@ -146,27 +165,29 @@ def _behaves_alike(exercise: Exercise, wrong: Callable[..., Any], trial: _Trial)
 def _explained_parts(exercise: Exercise, trials: list[_Trial]) -> list[Wrong]:
     """Where the result has parts, such as dx, dW, db: the known wrong answers that agree with the reader's in a part that
     is wrong. So two mistakes at a time are told too."""
-    returned = [trial for trial in trials if trial.called.error is None and isinstance(trial.called.result, tuple)]
-    if not exercise.parts or len(returned) < len(trials):
-        return []
     count = len(exercise.parts)
-    if any(len(trial.called.result) != count or trial.called.changed for trial in trials):
+    if not count or not all(_has_parts(trial.called, count) for trial in trials):
         return []
-    found = []
+    known = [(wrong, [call(wrong.function, trial.arguments, 60) for trial in trials]) for wrong in exercise.wrong]
+    known = [(wrong, calls) for wrong, calls in known if all(_has_parts(one, count) for one in calls)]
+    found: list[Wrong] = []
     for part in range(count):
-        if all(not difference(t.expected[part], t.called.result[part], exercise.rtol) for t in trials):
+
+        def alike(results: list[Any], part: int = part) -> bool:
+            pairs = [(a[part], trial.called.result[part]) for a, trial in zip(results, trials, strict=True)]
+            return not any(difference(a, b, exercise.rtol) for a, b in pairs)
+
+        if alike([trial.expected for trial in trials]):
             continue
-        for wrong in exercise.wrong:
-            known = [call(wrong.function, trial.arguments, 60) for trial in trials]
-            if any(
-                one.error is not None or not isinstance(one.result, tuple) or len(one.result) != count for one in known
-            ):
-                continue
-            pairs = [(one.result[part], trial.called.result[part]) for one, trial in zip(known, trials, strict=True)]
-            if not any(difference(a, b, exercise.rtol) for a, b in pairs):
-                found.append(wrong)
-                break
+        ways = [wrong for wrong, calls in known if alike([one.result for one in calls])]
+        if ways and not any(way in found for way in ways):
+            found.append(ways[0])
     return found
+
+
+def _has_parts(called: Called, count: int) -> bool:
+    returned = called.error is None and not called.changed
+    return returned and isinstance(called.result, tuple | list) and len(called.result) == count
 
 
 def _first_difference(exercise: Exercise, trial: _Trial, failed: int, all_: int, function: Callable[..., Any]) -> str:
@@ -177,7 +198,7 @@ def _first_difference(exercise: Exercise, trial: _Trial, failed: int, all_: int,
         changed = ", ".join(names[place] for place in trial.called.changed)
         said = f"On the input “{trial.what}” it changes its argument {changed}. Work on a copy, or make a new array."
     else:
-        said = f"On the input “{trial.what}” {_sentence(trial.problem(exercise))}"
+        said = f"On the input “{trial.what}” {_sentence(trial.problem)}"
     given = "\n".join(f"  {name} = {shown(value)}" for name, value in zip(names, trial.arguments, strict=False))
     rest = f"{failed} of {all_} inputs fail." if all_ > 1 else ""
     return "\n".join(line for line in (said, given, rest, _asides(trial.called)) if line)
@@ -187,10 +208,25 @@ def _of_error(exercise: Exercise, trial: _Trial, function: Callable[..., Any]) -
     error = trial.called.error
     assert error is not None
     if isinstance(error, TooLong):
-        return f"stopped after {exercise.seconds:g} s on the input “{trial.what}”. Does a loop in it never end?"
-    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == _file(function)]
-    where = f" (line {(lines[-1] or 0) - function.__code__.co_firstlineno + 1} of your function)" if lines else ""
-    return f"On the input “{trial.what}” it raises {type(error).__name__}{where}: {_sentence(str(error))}"
+        return f"stopped after {exercise.seconds:g} s on the input “{trial.what}”. Does a loop in it never end, or is it slow?"
+    said = f"On the input “{trial.what}” it raises {type(error).__name__}{_line(trial.called, function)}"
+    return f"{said}: {_sentence(_text(error))}" if _text(error) else f"{said}."
+
+
+def _line(called: Called, function: Any) -> str:
+    """The line of the reader's function that was running, counted from its first, where it can be known."""
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    lines = [line for of, line in called.lines if of is code]
+    return f" (line {lines[-1] - code.co_firstlineno + 1} of your function)" if code and lines else ""
+
+
+def _text(of: object) -> str:
+    """What an error or a warning says, its first line alone."""
+    try:
+        text = str(of).strip().partition("\n")[0]
+    except Exception:  # noqa: BLE001  it may be the reader's own class
+        return ""
+    return text if len(text) <= LONGEST else text[:LONGEST] + " ..."
 
 
 def _sentence(text: str) -> str:
@@ -199,14 +235,10 @@ def _sentence(text: str) -> str:
     return text if not text or text[-1] in ".?!" or "\n" in text else text + "."
 
 
-def _file(function: Any) -> str:
-    return function.__code__.co_filename if isinstance(function, types.FunctionType) else ""
-
-
 def _asides(called: Called) -> str:
-    said = [f"It warns: {text}." for text in called.warned[:2]]
-    if called.printed:
-        said.append(f"It prints, which nobody asked for: {called.printed.splitlines()[0][:60]!r}.")
+    said = [f"It warns: {_sentence(_text(text))}" for text in called.warned[:2]]
+    if called.printed.strip():
+        said.append(f"It prints, which nobody asked for: {_text(called.printed)[:60]!r}.")
     return "\n".join(said)
 
 
@@ -222,11 +254,11 @@ def _praise(exercise: Exercise, function: Callable[..., Any], trials: list[_Tria
 
 def _cost(exercise: Exercise, function: Callable[..., Any]) -> str:
     """Peak bytes of a right answer beside the reference's."""
-    assert exercise.big is not None
-    reference, own = peak(exercise, exercise.reference), peak(exercise, function)
-    if own is None:
+    (reference, _), (own, error) = peak(exercise, exercise.reference), peak(exercise, function)
+    if isinstance(error, TooLong):
         return "On a large input it did not end in time, so its bytes are not known."
-    assert reference is not None
+    if error is not None:
+        return f"But on a large input it raises {type(error).__name__}: {_sentence(_text(error))}"
     ratio = own / max(reference, 1)
     if ratio <= SAME_PEAK:
         less = "less than" if ratio < 1 / SAME_PEAK else "as much as"
@@ -235,16 +267,18 @@ def _cost(exercise: Exercise, function: Callable[..., Any]) -> str:
     return f"On a large input it peaks at {binary(own)}, {ratio:.1f} × the reference's {binary(reference)}{why}."
 
 
-def peak(exercise: Exercise, function: Callable[..., Any]) -> int | None:
-    """Traced peak in bytes of one call on the big input, after a warm-up on the first small one. None: it did not end."""
+def peak(exercise: Exercise, function: Callable[..., Any]) -> tuple[int, BaseException | None]:
+    """Traced peak in bytes of one call on the big input, after a warm-up on the first small one. -> it, and what was
+    raised instead."""
     from dlcourse.memory import traced_peak
 
     assert exercise.big is not None
     arguments = exercise.big(np.random.default_rng(0))
-    call(function, exercise.cases()[0][1], exercise.seconds)
+    seconds = 60 if function is exercise.reference else exercise.seconds
+    call(function, exercise.cases()[0][1], seconds)
     measured = _Measured(function, traced_peak)
-    called = call(measured, arguments, exercise.seconds)
-    return None if called.error is not None else measured.peak
+    error = call(measured, arguments, seconds).error
+    return measured.peak, error
 
 
 class _Measured:

@@ -16,7 +16,15 @@ def difference(expected: Any, got: Any, rtol: float | None = None, names: tuple[
     A number that is expected may come as Python's, NumPy's or an array of no axes. An expected array is one of its dtype.
     `names` are those of a tuple's members, `what` is what the value is called ("the result").
     """
-    what = what or "the result"
+    try:
+        return _difference(expected, got, rtol, names, what or "the result")
+    except Exception as error:  # noqa: BLE001  what a reader returns may refuse to be compared
+        return f"{what or 'the result'} is {_kind(got)}, and comparing it raises {type(error).__name__}"
+
+
+def _difference(expected: Any, got: Any, rtol: float | None, names: tuple[str, ...], what: str) -> str:
+    if isinstance(got, np.ndarray) and got.ndim == 0 and not isinstance(expected, np.ndarray):
+        got = got[()]
     if got is None and expected is not None:
         return f"{what} is None, and {_kind(expected)} is expected. Does each path through the function `return` something?"
     if expected is None:
@@ -26,8 +34,9 @@ def difference(expected: Any, got: Any, rtol: float | None = None, names: tuple[
     if isinstance(expected, tuple | list):
         return _sequences(expected, got, rtol, names, what)
     if isinstance(expected, bool | np.bool_ | str):
-        same_kind = isinstance(got, str) == isinstance(expected, str) and not isinstance(got, np.ndarray | tuple | list)
-        return "" if same_kind and bool(got == expected) else f"{what}: expected {expected!r}, got {_short(got)}"
+        kind = str if isinstance(expected, str) else numbers.Number | np.bool_
+        same = isinstance(got, kind) and bool(got == expected)
+        return "" if same else f"{what}: expected {_short(expected)}, got {_short(got)}"
     if isinstance(expected, np.ndarray):
         return _arrays(expected, got, rtol, what)
     if isinstance(expected, numbers.Number):
@@ -71,24 +80,30 @@ def _arrays(expected: np.ndarray, got: Any, rtol: float | None, what: str) -> st
     place = tuple(int(i) for i in np.argwhere(off)[0])
     where = f"[{', '.join(map(str, place))}]" if place else ""
     more = f"{int(off.sum())} of {off.size} numbers differ" if off.size > 1 else "it differs"
-    said = f"{what}{where}: expected {_number(expected[place])}, got {_number(np.asarray(got)[place])}; {more}"
+    said = f"{what}{where}: {_pair(expected[place], np.asarray(got)[place])}; {more}"
     if 1 < off.size <= SHOWN:
         said += f"\n  expected {_inline(expected)}\n  got      {_inline(np.asarray(got))}"
     return said
 
 
 def _numbers(expected: Any, got: Any, rtol: float | None, what: str) -> str:
-    if isinstance(got, np.ndarray) and got.ndim == 0:
-        got = got[()]
     if not isinstance(got, numbers.Number) or isinstance(got, bool | np.bool_):
         return f"{what} is {_kind(got)}, and a number is expected"
     if isinstance(expected, numbers.Integral):
-        return "" if got == expected else f"{what}: expected {_number(expected)}, got {_number(got)}"
+        return "" if got == expected else f"{what}: {_pair(expected, got)}"
     tolerance = rtol if rtol is not None else RTOL.get(getattr(expected, "dtype", np.dtype("float64")).name, 1e-7)
     a, b = complex(expected), complex(got)  # type: ignore[call-overload]
     near = math.isfinite(abs(a)) and abs(a - b) <= tolerance * max(abs(a), 1e-8)
     same = a == b or near or (math.isnan(a.real) and math.isnan(b.real))
-    return "" if same else f"{what}: expected {_number(expected)}, got {_number(got)}"
+    return "" if same else f"{what}: {_pair(expected, got)}"
+
+
+def _pair(expected: Any, got: Any) -> str:
+    """Both numbers, with all their digits where the first six are the same."""
+    a, b = _number(expected), _number(got)
+    if a == b or (isinstance(expected, numbers.Integral) and not isinstance(got, numbers.Integral)):
+        a, b = str(expected), str(got)
+    return f"expected {a}, got {b}"
 
 
 def _close(expected: np.ndarray, got: np.ndarray, rtol: float | None) -> np.ndarray:
@@ -115,7 +130,8 @@ def _kind(value: Any) -> str:
         return f"{value}"
     if isinstance(value, numbers.Number):
         return f"the number {_number(value)}"
-    return f"a {type(value).__name__}"
+    name = type(value).__name__
+    return f"an {name}" if name[0].lower() in "aeiou" else f"a {name}"
 
 
 def _number(value: Any) -> str:

@@ -4,18 +4,22 @@ import _thread
 import contextlib
 import copy
 import io
+import numbers
 import signal
 import sys
 import threading
+import traceback
 import types
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 KEPT = 2000  # characters of what a function prints
+WARNINGS = 20  # different ones that are kept
+_one_at_a_time = threading.RLock()  # standard output and the warnings belong to the whole process
 
 
 class TooLong(Exception):
@@ -24,11 +28,12 @@ class TooLong(Exception):
 
 @dataclass
 class Called:
-    """What came of a call. error: what it raised, None if it returned. changed: the places of the arguments that are no
-    longer what they were. warned: the first warning of each text."""
+    """What came of a call. error: what it raised, None if it returned; lines: where, the outermost first. changed: the
+    places of the arguments that are no longer what they were. warned: the first warning of each text."""
 
     result: Any = None
     error: BaseException | None = None
+    lines: list[tuple[types.CodeType, int]] = field(default_factory=list)
     changed: tuple[int, ...] = ()
     printed: str = ""
     warned: list[str] = field(default_factory=list)
@@ -39,40 +44,63 @@ def call(fn: Callable[..., Any], arguments: tuple, seconds: float) -> Called:
     before = copy.deepcopy(arguments)
     given = copy.deepcopy(arguments)
     called = Called()
-    out = _Short()
-    with warnings.catch_warnings(record=True) as caught, contextlib.redirect_stdout(out), np.errstate(all="warn", under="ignore"):
-        warnings.simplefilter("always")
+    with _one_at_a_time, _caught(called), np.errstate(all="warn", under="ignore"):
         try:
             called.result = within(seconds, fn, *given)
-        except (Exception, SystemExit, GeneratorExit) as error:  # noqa: BLE001  whatever it is, the reader is told
-            called.error = error
-    called.printed = out.getvalue()
-    called.warned = list(dict.fromkeys(str(warning.message) for warning in caught))
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # noqa: BLE001  whatever it is, the reader is told
+            called.lines = [(frame.f_code, line) for frame, line in traceback.walk_tb(error.__traceback__)]
+            called.error = error.with_traceback(None)  # its frames would keep the reader's arrays alive
+            error.__context__ = error.__cause__ = None
     called.changed = tuple(place for place, (a, b) in enumerate(zip(before, given, strict=True)) if not unchanged(a, b))
     return called
 
 
+@contextlib.contextmanager
+def _caught(called: Called) -> Iterator[None]:
+    """Keep what the block prints and warns of. A loop that does either for ever must not fill the memory."""
+
+    def keep(message: Warning | str, *_: Any) -> None:
+        if len(called.warned) < WARNINGS and str(message) not in called.warned:
+            called.warned.append(str(message))
+
+    out = _Short()
+    with warnings.catch_warnings(), contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
+        warnings.simplefilter("always")
+        warnings.showwarning = keep  # type: ignore[assignment]
+        try:
+            yield
+        finally:
+            out.ended = True
+            called.printed = out.getvalue()
+
+
 class _Short(io.StringIO):
-    """Keeps the first characters only: a loop that prints must not fill the memory."""
+    """Keeps the first characters only. What is written after the end, such as by a logger that was set up meanwhile, goes
+    where it belongs."""
+
+    ended = False
 
     def write(self, text: str) -> int:
+        if self.ended:
+            return sys.stderr.write(text)
         super().write(text[: max(0, KEPT - self.tell())])
         return len(text)
 
 
 def unchanged(before: Any, after: Any) -> bool:
     """Whether an argument still has the same numbers. Generators and functions are not looked at."""
+    if isinstance(before, np.ndarray | dict | list | tuple | numbers.Number | str) and type(before) is not type(after):
+        return False
     if isinstance(before, np.ndarray):
-        return (
-            isinstance(after, np.ndarray)
-            and before.shape == after.shape
-            and before.dtype == after.dtype
-            and before.tobytes() == after.tobytes()
-        )
+        return before.shape == after.shape and before.dtype == after.dtype and before.tobytes() == after.tobytes()
     if isinstance(before, dict):
         return before.keys() == after.keys() and all(unchanged(value, after[key]) for key, value in before.items())
     if isinstance(before, list | tuple):
         return len(before) == len(after) and all(map(unchanged, before, after))
+    if isinstance(before, numbers.Number | str):
+        return before == after or before != before  # noqa: PLR0124  not a number stays so
     return True
 
 
@@ -113,8 +141,9 @@ def within(seconds: float, fn: Callable[..., Any], *arguments: Any) -> Any:
         watchdog.start()
         result = fn(*arguments)
         over = True
-    except _Stop:
-        pass
+    except BaseException:  # `stop` raised it, or what the function made of that
+        if not fired:
+            raise
     finally:
         over = True
         ended.set()

@@ -6,6 +6,13 @@ from dlcourse.exercises.difference import difference, shown
 ONES = np.ones((2, 2), np.float32)
 
 
+class Odd:
+    def __eq__(self, other):
+        raise ValueError
+
+    __hash__ = None
+
+
 @pytest.mark.parametrize(
     ("expected", "got"),
     [
@@ -17,6 +24,7 @@ ONES = np.ones((2, 2), np.float32)
         (np.float32(0.1), 0.1),
         (float("inf"), float("inf")),
         (True, np.True_),
+        (True, np.array(True)),
         ("float32", "float32"),
         (None, None),
         ((1, 2), [1, 2]),
@@ -44,6 +52,15 @@ def test_the_same(expected, got):
         ("a", 1, "expected 'a', got 1"),
         (12345, 123456, "expected 12,345, got 123,456"),
         (0.5, 0.6, "expected 0.5, got 0.6"),
+        (0.5, 0.500001, "expected 0.5, got 0.500001"),
+        (0.5, 0.50000012, "expected 0.5, got 0.50000012"),
+        (3, 3.0000001, "expected 3, got 3.0000001"),
+        (12345678, 12345678.5, "expected 12345678, got 12345678.5"),
+        (0.5, 10**400, "the result is the number "),
+        (ONES, ..., "the result is an ellipsis"),
+        (True, [True], "expected True, got [True]"),
+        ("a", Odd(), "expected 'a', got "),
+        ((1, 2), (Odd(), 2), "the result[0] is an Odd, and a number is expected"),
         (float("inf"), 20.7, "expected inf, got 20.7"),
         (20.7, float("inf"), "expected 20.7, got inf"),
         (float("inf"), float("-inf"), "expected inf, got -inf"),
