@@ -96,7 +96,8 @@ def layer_norm_backward(
     eps: float,
     need_dx: bool = True,
 ) -> tuple[np.ndarray | None, np.ndarray, np.ndarray]:
-    """-> dx like x, dgamma (D,), dbeta (D,).  Needs x and the statistics.  Allocates dx and two arrays like x.
+    """-> dx like x, dgamma (D,), dbeta (D,).  Needs x and the statistics.  Allocates dx, one array like x, and
+    two numbers a position.
 
     With g = γ dy: dx = (g - mean(g) - x̂ mean(g x̂)) / √(var + eps), means over the last axis.
     """
