@@ -43,7 +43,7 @@ def secants(f: Callable[[Any], Any], at: float, steps: Sequence[float], name: st
     one.set_ylim(low - 0.1 * (high - low), high + 0.1 * (high - low))
     one.set_ylabel(name)
     title(one, "A step to one side", f"{name} at w = {at:g}")
-    title(both, "A step to both sides is nearer")
+    title(both, "A step to both sides is nearer", f"{name} at w = {at:g}")
     figure.alt = f"{name} at {at:g}, slopes of lines. A step to one side: {said[1]}. To both sides: {said[2]}."
     return figure
 
@@ -129,8 +129,10 @@ def fitted(
     right.set_ylim(best / 2, 100 * losses[0])
     right.set(xlabel="step", ylabel="loss")
     finding, end = _arrival(losses, best)
-    title(left, finding, circumstances)
-    title(right, f"The loss {'falls' if losses[-1] < losses[0] else 'grows'} from {losses[0]:.2f} to {end}")
+    lines = f"lines after {', '.join(map(str, shown[:-1]))} and {shown[-1]} steps"
+    title(left, finding, f"{circumstances}; {lines}" if circumstances else lines)
+    change = "falls" if losses[-1] < losses[0] else "grows"
+    title(right, f"The loss {change} from {losses[0]:.2f} to {end}", "on a logarithmic scale")
     found = "; ".join(f"step {step}: {path[step][0]:.2f} x + {path[step][1]:.2f}" for step in shown)
     figure.alt = f"{finding}. {len(x)} points and lines. {found}. The loss goes from {losses[0]:.2f} to {end}."
     return figure
