@@ -39,11 +39,15 @@ def predict(question: str, **amount: float | EllipsisType) -> None:
         return
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise TypeError(f"predict({question!r}): {unit} must be a number, such as {unit}=12.5; got {value!r}")
-    if not math.isfinite(value):
-        raise ValueError(f"predict({question!r}): {unit} must be a finite number; got {value!r}")
     quantity, size = UNITS[unit]
-    _predictions[question] = quantity, float(value) * size
-    print(f"{question}: you predict {_written(quantity, float(value) * size)}.")
+    try:
+        predicted = float(value) * size
+    except OverflowError:  # an integer of more than 308 digits
+        predicted = math.inf
+    if not math.isfinite(predicted):
+        raise ValueError(f"predict({question!r}): {unit} must be a finite number; got {str(value)[:40]}")
+    _predictions[question] = quantity, predicted
+    print(f"{question}: you predict {_written(quantity, predicted)}.")
 
 
 @dataclass(frozen=True)

@@ -1,26 +1,33 @@
 """Which exercises are done: a small file beside the notebooks, and a map of the course that is drawn from it."""
 
+import contextlib
 import csv
 import datetime
 import html
-import io
 import json
 import os
+import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from dlcourse.exercises.exercise import NOTEBOOKS, Exercise, of_notebook
 
 FILE = "progress.json"
 FOLDER = "DLCOURSE_PROGRESS"  # environment variable: the folder of the file; without it the folder of the notebook
 VERSION = 1
+PATIENCE = 2.0  # seconds
 DONE, OPEN = "■", "□"
 
 
 def path() -> Path:
-    """Where the file is or will be."""
-    return Path(os.environ.get(FOLDER) or ".") / FILE
+    """Where the file is or will be. Behind a link it is the file that is linked to."""
+    return Path(os.path.realpath(os.path.join(_folder(), FILE)))
+
+
+def _folder() -> str:
+    return os.path.expanduser(os.environ.get(FOLDER) or ".")
 
 
 def load() -> dict[str, dict[str, Any]]:
@@ -29,15 +36,15 @@ def load() -> dict[str, dict[str, Any]]:
     A file that is damaged or from another version is kept under another name, which is printed; then nothing is done yet.
     """
     try:
-        text = path().read_text(encoding="utf-8")
-    except FileNotFoundError:
+        text = path().read_text(encoding="utf-8-sig")  # some editors add a mark at the start
+    except (FileNotFoundError, NotADirectoryError):
         return {}
     except (OSError, UnicodeDecodeError) as error:
         return _set_aside(f"cannot be read ({error.__class__.__name__})")
     try:
         stored = json.loads(text)
         version = stored["version"]
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError, RecursionError):
         return _set_aside("is damaged")
     if version != VERSION:
         return _set_aside(f"is of version {version!r}, and this course writes version {VERSION}")
@@ -58,9 +65,9 @@ def _is_entry(entry: Any) -> bool:
 
 def _set_aside(why: str) -> dict:
     number = 1
-    while (aside := path().with_name(f"progress-kept-{number}.json")).exists():
-        number += 1
     try:
+        while (aside := path().with_name(f"progress-kept-{number}.json")).exists():
+            number += 1
         os.replace(path(), aside)
         print(f"{FILE} {why}. It is kept as {aside.name}, and the progress starts anew.")
     except OSError as error:
@@ -70,25 +77,44 @@ def _set_aside(why: str) -> dict:
 
 def note(exercise_id: str, right: bool) -> None:
     """Count one more try, and the day where it is right. Where the file cannot be written, a line says so."""
-    done = load()
-    entry = done.setdefault(exercise_id, {"tries": 0, "right": None})
-    entry["tries"] += 1
-    if right and entry["right"] is None:
-        entry["right"] = datetime.date.today().isoformat()
-    if (problem := _write(path(), json.dumps({"version": VERSION, "exercises": done}, indent=1) + "\n")) is not None:
-        print(f"The progress is not kept: {FILE} cannot be written ({problem}).")
-
-
-def _write(file: Path, text: str) -> str | None:
-    """By a temporary name, so that a kill leaves the old file. -> what went wrong."""
-    unfinished = file.with_name(f"{file.name}.{os.getpid()}.tmp")
     try:
-        unfinished.write_text(text, encoding="utf-8")
-        os.replace(unfinished, file)
+        with _replacing(path()) as stream:
+            done = load()
+            entry = done.setdefault(exercise_id, {"tries": 0, "right": None})
+            entry["tries"] += 1
+            if right and entry["right"] is None:
+                entry["right"] = datetime.date.today().isoformat()
+            stream.write(json.dumps({"version": VERSION, "exercises": done}, indent=1) + "\n")
     except OSError as error:
-        unfinished.unlink(missing_ok=True) if file.parent.is_dir() else None
-        return error.strerror or error.__class__.__name__
-    return None
+        remedy = "" if os.path.isdir(_folder()) else f" Make the folder that {FOLDER} names, or unset it."
+        print(f"The progress is not kept: {FILE} cannot be written ({_reason(error)}).{remedy}")
+
+
+@contextlib.contextmanager
+def _replacing(file: Path) -> Iterator[TextIO]:
+    """A stream whose text takes the place of `file` at the end: a kill leaves the old one. Two kernels do not mix, since
+    the second waits; for what a killed one left, `PATIENCE` seconds."""
+    unfinished = file.with_name(f"{file.name}.tmp")
+    end = time.monotonic() + PATIENCE
+    while True:
+        try:
+            stream = unfinished.open("x", encoding="utf-8")
+            break
+        except FileExistsError:
+            if time.monotonic() > end:
+                unfinished.unlink(missing_ok=True)
+            time.sleep(0.005)
+    try:
+        with stream:
+            yield stream
+        os.replace(unfinished, file)
+    except BaseException:
+        unfinished.unlink(missing_ok=True)
+        raise
+
+
+def _reason(error: OSError) -> str:
+    return error.strerror or type(error).__name__
 
 
 @dataclass(frozen=True)
@@ -130,24 +156,28 @@ def progress(*, export: str | os.PathLike | None = None) -> Map:
     """The map of the course: a square for each exercise, filled where it is done.
 
     export: the name of a CSV file to write for a teacher: notebook, exercise, title, tries, day of the first right answer.
-    Raises OSError where that file cannot be written; the one that was there stays.
+    Raises ValueError where the name does not end in .csv, and OSError where that file cannot be written; the one that was
+    there stays.
     """
     done = load()
     rows = [(number, [(exercise, done.get(exercise.id)) for exercise in of_notebook(number)]) for number in NOTEBOOKS]
     if export is not None:
-        _export(Path(export), rows)
+        _export(Path(os.path.expanduser(export)), rows)
     marked = [(number, tuple((e, bool(entry and entry["right"])) for e, entry in row)) for number, row in rows]
     return Map(tuple((f"{number} {NOTEBOOKS[number]}", pairs) for number, pairs in marked))
 
 
 def _export(file: Path, rows: list[tuple[str, list[tuple[Exercise, dict[str, Any] | None]]]]) -> None:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["notebook", "exercise", "title", "tries", "right since"])
-    for number, row in rows:
-        for exercise, entry in row:
-            tries, right = (entry["tries"], entry["right"] or "") if entry else (0, "")
-            writer.writerow([number, exercise.id, exercise.title, tries, right])
-    if (problem := _write(file, text.getvalue())) is not None:
-        raise OSError(f"{file} cannot be written: {problem}")
+    if file.suffix.lower() != ".csv":
+        raise ValueError(f'export is the name of a CSV file to write, such as "progress.csv"; got {str(file)!r}')
+    try:
+        with _replacing(file) as stream:
+            writer = csv.writer(stream, lineterminator="\n")
+            writer.writerow(["notebook", "exercise", "title", "tries", "right since"])
+            for number, row in rows:
+                for exercise, entry in row:
+                    tries, right = (entry["tries"], entry["right"] or "") if entry else (0, "")
+                    writer.writerow([number, exercise.id, exercise.title, tries, right])
+    except OSError as error:
+        raise OSError(f"{file} cannot be written: {_reason(error)}") from None
     print(f"Written: {file.name}")

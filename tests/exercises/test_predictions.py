@@ -70,6 +70,9 @@ def test_a_value_that_is_no_number_is_shown(value):
 def test_a_value_that_is_not_finite_is_refused():
     with pytest.raises(ValueError, match="finite"):
         predict("q", seconds=float("nan"))
+    for value in (10**400, 1e308):  # more than a float holds, the second one as bytes
+        with pytest.raises(ValueError, match="finite"):
+            predict("q", mib=value)
 
 
 def test_another_quantity_than_the_predicted_one_is_refused(capsys):
