@@ -152,6 +152,10 @@ def losses(
             else:
                 panel.plot([], [], style, color=colour, label=method)
                 said.append(f"{name}, {method}: stopped")
+                height = 0.62 - 0.08 * len(panel.texts)  # under the legend of the last panel
+                panel.text(
+                    0.97, height, f"{method}: stopped", transform=panel.transAxes, size=10, ha="right", color=colour
+                )
         panel.set_title(name, size=11, weight="normal", loc="center")
         panel.set_xlabel("step")
         panel.set_ylim(0, 3)
