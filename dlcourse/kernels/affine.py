@@ -16,10 +16,4 @@ def affine_backward(
     """-> dx (…, D_in), dW (D_in, D_out), db (D_out,).  Needs x and not y.  Allocates the three."""
     rows, drows = x.reshape(-1, x.shape[-1]), dy.reshape(-1, dy.shape[-1])
     dx = dy @ W.T if need_dx else None
-    return dx, rows.T @ drows, sum_of_rows(drows)
-
-
-def sum_of_rows(rows: np.ndarray) -> np.ndarray:
-    """(…, M, D) -> (…, D): the sum over M, as a product with ones. BLAS is several times as fast at it as `sum`, which
-    goes through memory in steps of D numbers.  Allocates the result and M ones."""
-    return np.ones(rows.shape[-2], rows.dtype) @ rows
+    return dx, rows.T @ drows, drows.sum(axis=0)
