@@ -111,10 +111,16 @@ def _stays(kind: str) -> bool:
 
 @styled
 def through_layers(
-    curves: Mapping[str, Sequence[float]], finding: str, circumstances: str = "", *, what: str = "size of the numbers"
+    curves: Mapping[str, Sequence[float]],
+    finding: str,
+    circumstances: str = "",
+    *,
+    what: str = "size of the numbers",
+    limits: tuple[float, float] = (0.0, math.inf),
 ) -> Picture:
     """A line for each of `curves`, {name: one positive number for each layer}, on a logarithmic axis. The pale line is 1.
-    A number that is 0 or not finite is left out."""
+    A number that is 0 or not finite is left out. limits: ends of the axis (0 and inf: as wide as the lines need); a line
+    that leaves it has its name where it was seen last."""
     figure, axes = picture(width=8.5, height=4.2)
     axes.axhline(1, color="#BBBBBB", linewidth=6, alpha=0.5)
     lines = (LINES * len(curves))[
@@ -124,11 +130,12 @@ def through_layers(
     for (name, values), (colour, dashes) in zip(curves.items(), lines, strict=True):
         shown = [value if math.isfinite(value) and value > 0 else math.nan for value in values]
         axes.plot(range(1, len(shown) + 1), shown, color=colour, linestyle=dashes, marker="o", markersize=3.5)
-        there = [(place, value) for place, value in enumerate(shown, 1) if math.isfinite(value)]
+        there = [(place, value) for place, value in enumerate(shown, 1) if limits[0] <= value <= limits[1]]
         if there:
             ends.append((there[-1], name, colour))
         said.append(f"{name}: {_few(values[0])} in the first layer, {_few(values[-1])} in the last")
     axes.set_yscale("log")
+    axes.set_ylim(limits[0] or None, limits[1] if math.isfinite(limits[1]) else None)
     for (place, height), (_, name, colour) in zip(_apart([end[0] for end in ends], axes), ends, strict=True):
         axes.annotate(name, (place, height), (8, 0), textcoords="offset points", color=colour, va="center", size=10)
     longest = max(map(len, curves.values()))
@@ -141,11 +148,11 @@ def through_layers(
 
 
 def _apart(ends: Sequence[tuple[int, float]], axes: Any) -> list[tuple[int, float]]:
-    """The ends of lines, moved up where two labels would lie on each other."""
+    """The ends of lines, moved up where two labels would lie on each other, or one on the axis."""
     low, high = np.log10(axes.get_ylim())
     gap = 0.07 * (high - low)
     order = sorted(range(len(ends)), key=lambda i: ends[i][1])
-    moved, before = list(ends), -math.inf
+    moved, before = list(ends), low - gap / 2  # not on the axis
     for i in order:
         height = max(math.log10(ends[i][1]), before + gap)
         moved[i], before = (ends[i][0], 10**height), height

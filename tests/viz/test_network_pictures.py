@@ -54,6 +54,15 @@ def test_through_layers_leave_out_what_no_logarithm_can_show():
     assert drawn.alt.startswith("It grows. ") and "gone: 1 in the first layer, 0 in the last" in drawn.alt
 
 
+def test_through_layers_name_a_line_that_leaves_the_axis_where_it_was_seen_last():
+    drawn = through_layers({"out": [1.0, 1e3, 1e6], "in": [1.0, 1.0, 1.0]}, "Ends", limits=(1e-4, 1e4))
+    assert drawn.axes[0].get_ylim() == (1e-4, 1e4)
+    assert {text.get_text(): text.xy[0] for text in drawn.axes[0].texts if text.get_text() in ("out", "in")} == {
+        "out": 2,
+        "in": 3,
+    }
+
+
 def test_through_layers_keep_the_words_at_the_ends_apart():
     drawn = through_layers({"a": [1.0, 1.0], "b": [1.0, 1.01], "c": [1.0, 100.0]}, "Ends")
     heights = np.log10([text.xy[1] for text in drawn.axes[0].texts if text.get_text() in "abc"])
