@@ -19,6 +19,7 @@ import numpy as np
 
 KEPT = 2000  # characters of what a function prints
 WARNINGS = 20  # different ones that are kept
+PATIENT = 25  # interrupts that a function may catch before it is stopped less gently
 _one_at_a_time = threading.RLock()  # standard output and the warnings belong to the whole process
 
 
@@ -117,23 +118,25 @@ def within(seconds: float, fn: Callable[..., Any], *arguments: Any) -> Any:
     if threading.current_thread() is not threading.main_thread():
         return fn(*arguments)
     ended, lock = threading.Event(), threading.Lock()
-    over = fired = False
+    over, sent, tracing = False, 0, sys.gettrace()
 
     def stop(number: int, frame: types.FrameType | None) -> None:
-        if not over:  # an interrupt that comes after the end does nothing
-            raise _Stop if fired else KeyboardInterrupt
+        if over:  # an interrupt that comes after the end does nothing
+            return
+        if sent > PATIENT:
+            _stop_at_next_line(frame)
+        raise _Stop if sent else KeyboardInterrupt
 
     def watch() -> None:
-        nonlocal fired
-        wait, count = seconds, 0
+        nonlocal sent
+        wait = seconds
         while not ended.wait(wait):
             with lock:
                 if over:
                     return
-                fired = True
+                sent += 1
                 _interrupt_main()
-            count += 1
-            wait = 0.2 if count < 25 else 0.002  # it catches each: one must come while another is being handled
+            wait = 0.2 if sent < PATIENT else 0.002  # it catches each: one must come while another is being handled
 
     before = signal.signal(signal.SIGINT, stop)
     watchdog = threading.Thread(target=watch, daemon=True)
@@ -142,18 +145,36 @@ def within(seconds: float, fn: Callable[..., Any], *arguments: Any) -> Any:
         result = fn(*arguments)
         over = True
     except BaseException:  # `stop` raised it, or what the function made of that
-        if not fired:
+        over = True
+        if not sent:
             raise
     finally:
         over = True
+        if sent > PATIENT:
+            sys.settrace(tracing)
         ended.set()
         with lock:  # an interrupt that was being sent is sent now, and `stop` passes over it
             pass
         watchdog.join()
         signal.signal(signal.SIGINT, signal.default_int_handler if before is None else before)
-    if fired:
+    if sent:
         raise TooLong(f"it had not ended after {seconds:g} s")
     return result
+
+
+def _stop_at_next_line(frame: types.FrameType | None) -> None:
+    """For a loop around `try: sleep(1)` and `except: pass`: an interrupt always finds it in its `try`. The next line that
+    it comes to is outside."""
+
+    def again(frame: types.FrameType, event: str, value: Any) -> Any:
+        if event == "line":
+            raise _Stop
+        return again
+
+    sys.settrace(lambda *_: None)  # no trace of functions that are called from here on
+    while frame is not None and frame.f_code is not within.__code__:
+        frame.f_trace = again
+        frame = frame.f_back
 
 
 def _interrupt_main() -> None:

@@ -105,6 +105,14 @@ def stubborn(x):
             pass
 
 
+def asleep_and_stubborn(x):
+    while True:
+        try:
+            time.sleep(60)
+        except BaseException:  # noqa: BLE001, S110
+            pass
+
+
 def printing(x):
     while True:
         print("more" * 1000)
@@ -135,16 +143,18 @@ def handing_back(x):
 
 
 @pytest.mark.parametrize(
-    "function", [endless, sleeping, stubborn, printing, waiting, with_a_child, turning, handing_back]
+    "function",
+    [endless, sleeping, stubborn, asleep_and_stubborn, printing, waiting, with_a_child, turning, handing_back],
 )
 def test_a_function_that_does_not_end_is_stopped(function):
-    before = threading.active_count()
+    before, trace = threading.active_count(), sys.gettrace()
     start = time.monotonic()
     found = judge(EXERCISE, function)
     assert time.monotonic() - start < 60
     assert "stopped after 1 s" in found.text
     assert threading.active_count() == before
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert sys.gettrace() is trace
 
 
 def test_a_time_limit_that_is_kept_leaves_no_interrupt_behind():
