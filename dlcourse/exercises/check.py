@@ -170,16 +170,21 @@ def _explained_parts(exercise: Exercise, trials: list[_Trial]) -> list[Wrong]:
         return []
     known = [(wrong, [call(wrong.function, trial.arguments, 60) for trial in trials]) for wrong in exercise.wrong]
     known = [(wrong, calls) for wrong, calls in known if all(_has_parts(one, count) for one in calls)]
+
+    def same(a: list[Any], b: list[Any]) -> set[int]:
+        """The parts that are the same on all inputs."""
+        pairs = list(zip(a, b, strict=True))
+        return {part for part in range(count) if not any(difference(x[part], y[part], exercise.rtol) for x, y in pairs)}
+
+    expected, theirs = [trial.expected for trial in trials], [trial.called.result for trial in trials]
+    closest = []  # first the mistake that has most in common with what the reader wrote, then the one with fewer wrong parts
+    for wrong, calls in known:
+        results = [one.result for one in calls]
+        closest.append((wrong, same(results, theirs), same(expected, results)))
+    closest.sort(key=lambda one: (-len(one[1]), -len(one[2])))
     found: list[Wrong] = []
-    for part in range(count):
-
-        def alike(results: list[Any], part: int = part) -> bool:
-            pairs = [(a[part], trial.called.result[part]) for a, trial in zip(results, trials, strict=True)]
-            return not any(difference(a, b, exercise.rtol) for a, b in pairs)
-
-        if alike([trial.expected for trial in trials]):
-            continue
-        ways = [wrong for wrong, calls in known if alike([one.result for one in calls])]
+    for part in sorted(set(range(count)) - same(expected, theirs)):
+        ways = [wrong for wrong, agrees, _ in closest if part in agrees]
         if ways and not any(way in found for way in ways):
             found.append(ways[0])
     return found

@@ -59,7 +59,7 @@ def _sequences(expected: Any, got: Any, rtol: float | None, names: tuple[str, ..
     if not isinstance(got, tuple | list):
         return f"{what} is {_kind(got)}, and {len(expected)} things{members} are expected, separated by commas"
     if len(got) != len(expected):
-        return f"{what} has {len(got)} parts, and {len(expected)}{members} are expected"
+        return f"{what} has {len(got)} part{'s' * (len(got) != 1)}, and {len(expected)}{members} are expected"
     for place, (a, b) in enumerate(zip(expected, got, strict=True)):
         found = difference(a, b, rtol, (), names[place] if place < len(names) else f"{what}[{place}]")
         if found:
@@ -124,6 +124,8 @@ def _kind(value: Any) -> str:
         return "None"
     if isinstance(value, np.ndarray):
         return f"an array of shape {value.shape}"
+    if isinstance(value, tuple) and len(value) == 1:
+        return "a tuple of 1 (a comma at the end makes one)"
     if isinstance(value, tuple | list):
         return f"a {type(value).__name__} of {len(value)}"
     if isinstance(value, bool | np.bool_):
@@ -138,6 +140,8 @@ def _number(value: Any) -> str:
     if isinstance(value, bool | np.bool_):
         return str(bool(value))
     if isinstance(value, numbers.Integral):
+        if int(value).bit_length() > 64:
+            return f"an integer of {int(value).bit_length()} bits"
         return f"{int(value):,}" if abs(int(value)) >= 10_000 else str(int(value))
     try:
         return f"{float(value):.6g}"
@@ -163,7 +167,7 @@ def shown(value: Any) -> str:
             return f"{_inline(value)} ({value.dtype})"
         return f"array of shape {value.shape}, {value.dtype}"
     if isinstance(value, tuple | list) and any(isinstance(member, np.ndarray) for member in value):
-        return f"a {type(value).__name__} of {len(value)}"
+        return f"a {'list' if isinstance(value, list) else 'tuple'} of {len(value)}"
     if isinstance(value, dict):
         return f"a dict with the keys {', '.join(map(str, value))}"
     if isinstance(value, np.random.Generator):

@@ -191,6 +191,13 @@ def test_two_known_mistakes_in_a_list_are_both_told_and_one_mistake_in_two_parts
     assert found.text.splitlines()[1:] == ["W has to be transposed.", "One is added."]
 
 
+def test_of_two_mistakes_in_a_part_the_one_is_told_that_leaves_the_other_parts_right():
+    all_means = Wrong(lambda dy, x, W: tuple(part / len(dy) for part in affine_backward(dy, x, W)), "All are means.")
+    exercise = replace(EXERCISE, wrong=(all_means, *EXERCISE.wrong))
+    found = judge(exercise, lambda dy, x, W: (dy @ W, x.T @ dy, dy.mean(axis=0)))
+    assert "db is a mean." in found.text and "All are means." not in found.text
+
+
 def test_a_result_that_is_used_again_at_the_next_call_is_right():
     result = []
 

@@ -56,7 +56,9 @@ def test_the_same(expected, got):
         (0.5, 0.50000012, "expected 0.5, got 0.50000012"),
         (3, 3.0000001, "expected 3, got 3.0000001"),
         (12345678, 12345678.5, "expected 12345678, got 12345678.5"),
-        (0.5, 10**400, "the result is the number "),
+        (0.5, 10**400, "the result is the number an integer of 1329 bits, and comparing it raises OverflowError"),
+        (3, (3,), "a tuple of 1 (a comma at the end makes one)"),
+        ((1, 2), (1,), "has 1 part, and 2 are expected"),
         (ONES, ..., "the result is an ellipsis"),
         (True, [True], "expected True, got [True]"),
         ("a", Odd(), "expected 'a', got "),
@@ -80,6 +82,10 @@ def test_what_differs_first(expected, got, said):
     assert said in difference(expected, got)
 
 
+def test_an_integer_that_python_does_not_write_out_is_counted_in_bits():
+    assert "expected 3, got an integer of 16610 bits" in difference(3, 10**5000)
+
+
 def test_members_of_a_tuple_have_names():
     assert difference((1, 2), (1, 3), names=("dx", "dW")).startswith("dW: expected 2")
 
@@ -96,4 +102,5 @@ def test_arguments_are_shown_short():
     assert shown(np.random.default_rng(0)) == "a Generator"
     assert shown({"W": ONES}) == "a dict with the keys W"
     assert shown([ONES, ONES]) == "a list of 2"
+    assert shown(type("Views", (list,), {})([ONES])) == "a list of 1"
     assert shown(len) == "the function len"
