@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from dlcourse import losses, tree
+from dlcourse.factors import Factors
 from dlcourse.inputs import as_input
 from dlcourse.layers.base import Params
 from dlcourse.model import Sequential
@@ -35,7 +36,8 @@ def gradients(
     The batch is cut into micro-batches of `micro_batch` samples (None: one), computed on `workers` threads with one
     BLAS thread each, and added up in their order: the number of workers changes no bit. Random numbers of a micro-batch
     come from (seed, step, its index). Allocates for each worker the saved arrays, workspace and gradients of one
-    micro-batch, and one accumulator like the trainable parameters.
+    micro-batch, and one accumulator like the trainable parameters; of the gradient of an affine layer with a large
+    matrix only its factors, until all are there.
     """
     batch = Batch(x, labels, None, micro_batch, seed, step)
     value, grads, _ = batch_gradients(model, params, batch, loss, workers)
@@ -103,7 +105,8 @@ def batch_gradients(
         value, dlogits = loss(logits, labels, total=len(batch))
         del logits
         statistics = model.statistics(saved)
-        grads = model.backward(params, saved, dlogits, dy_is_mine=True, release=True)[1]
+        whole = len(batch) if batch.parts > 1 else None
+        grads = model.backward(params, saved, dlogits, dy_is_mine=True, release=True, batch=whole)[1]
         return value, grads, statistics
 
     total = 0.0
@@ -114,11 +117,18 @@ def batch_gradients(
             total += value
             found.append(statistics)
             if len(found) > 1:
-                tree.map(lambda a, b: np.add(a, b, out=a), accumulated, grads)
+                accumulated = tree.map(_add, accumulated, grads)
             else:
                 accumulated = grads
             del grads  # not held while the next micro-batch is awaited
+        if len(found) > 1:
+            model.finish(accumulated)
     return total, accumulated, found
+
+
+def _add(a: Any, b: Any) -> Any:
+    """a + b, in a's place where it is an array."""
+    return a + b if isinstance(a, Factors) else np.add(a, b, out=a)
 
 
 def first_non_finite(model: Sequential, params: Params, batch: Batch) -> str:

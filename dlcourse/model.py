@@ -8,6 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from dlcourse import tree
+from dlcourse.factors import multiply_out
 from dlcourse.layers import Layer
 from dlcourse.layers.base import Params, Shape
 
@@ -96,12 +97,16 @@ class Sequential:
         need_dx: bool = True,
         dy_is_mine: bool = False,
         release: bool = False,
+        batch: int | None = None,
     ) -> tuple[np.ndarray | None, Params]:
         """-> (dx, grads), grads with the names of the trainable params.  dy like y, `saved` of a forward with
         train=True.
 
         With `release=True`, as in training, `saved` is emptied layer by layer, so each saved array is freed as soon as
         its backward is done, and the first layer's dx is not computed (None).
+
+        batch: the samples of the whole batch, where this is a micro-batch of it. Then a gradient is `Factors` where these
+        are smaller, and whoever adds the micro-batches up calls `finish` at the end.
         """
         if saved is None:
             raise ValueError("nothing was saved for backward; run forward with train=True")
@@ -114,7 +119,10 @@ class Sequential:
             kept = place.pop(key) if release else place[key]
             with _naming(name, layer):
                 needed = i > 0 or (need_dx and not release)
-                dx, grad = layer.backward(own, kept, given, need_dx=needed, dy_is_mine=dy_is_mine)
+                how = {"need_dx": needed, "dy_is_mine": dy_is_mine}
+                if batch is not None and isinstance(layer, HasFactors) and layer.factors_pay(kept.shape[1:], batch):
+                    how["factors"] = True
+                dx, grad = layer.backward(own, kept, given, **how)
             # What a layer returns belongs to this function, unless it is (a view of) what it was given.
             dy_is_mine = dy_is_mine or (dx is not None and not np.may_share_memory(dx, given))
             given = dx
@@ -123,6 +131,11 @@ class Sequential:
         if release:
             saved.clear()
         return given, tree.unflatten(dict(reversed(grads.items())))
+
+    def finish(self, grads: Params) -> None:
+        """Multiply out, in place, what micro-batches have left as `Factors`. Allocates each product, and its rows side
+        by side."""
+        multiply_out(grads)
 
     def _walk(self, params: Params, saved: Any, prefix: str = "") -> Iterator[tuple[str, Layer, Params, Any, str]]:
         """(name, layer, its parameters, the dict that holds what it saves, its key there) of each layer that is not
@@ -163,6 +176,13 @@ class _HasBuffers(Protocol):
 
     def statistics(self, saved: Any) -> Any: ...
     def update_buffers(self, params: Params, saved: Any) -> None: ...
+
+
+@runtime_checkable
+class HasFactors(Protocol):
+    """A layer whose `backward` takes `factors=True`, as Affine's does."""
+
+    def factors_pay(self, in_shape: Shape, batch: int) -> bool: ...
 
 
 def _like_params(array: np.ndarray, params: Params) -> np.ndarray:

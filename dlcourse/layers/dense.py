@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from dlcourse import kernels
+from dlcourse.factors import Factors
 from dlcourse.initializers import Initializer, he
 from dlcourse.layers.base import (
     Params,
@@ -53,13 +54,31 @@ class Affine:
         return kernels.affine(x, params["W"], params["b"]), x if train else None
 
     def backward(
-        self, params: Params, saved: Any, dy: np.ndarray, *, need_dx: bool = True, dy_is_mine: bool = False
+        self,
+        params: Params,
+        saved: Any,
+        dy: np.ndarray,
+        *,
+        need_dx: bool = True,
+        dy_is_mine: bool = False,
+        factors: bool = False,
     ) -> tuple[np.ndarray | None, Params]:
-        dx, dW, db = kernels.affine_backward(floats(dy, saved.dtype), saved, params["W"], need_dx=need_dx)
+        dy = floats(dy, saved.dtype)
+        if factors:  # x and dy live on in them: neither is written over
+            dx = dy @ params["W"].T if need_dx else None
+            rows, drows = saved.reshape(-1, saved.shape[-1]), dy.reshape(-1, self.units)
+            return dx, {"W": Factors(((rows, drows),)), "b": drows.sum(axis=0)}
+        dx, dW, db = kernels.affine_backward(dy, saved, params["W"], need_dx=need_dx)
         return dx, {"W": dW, "b": db}
 
+    def factors_pay(self, in_shape: Shape, batch: int) -> bool:
+        """Whether the rows of a whole batch, of x and dy, are fewer numbers than dW. Not in a layer with a `backward` of
+        its own, which knows nothing of them."""
+        rows, d_in = batch * math.prod(in_shape[:-1]), in_shape[-1]
+        return rows * (d_in + self.units) < d_in * self.units and type(self).backward is Affine.backward
+
     def plan(self, in_shape: Shape, batch: int, dtype: Any, *, train: bool = True) -> Plan:
-        return Plan(saves_input=train)
+        return Plan(saves_input=train, factored=array_bytes((in_shape[-1], self.units), 1, dtype) if train else 0)
 
 
 @dataclass(frozen=True)

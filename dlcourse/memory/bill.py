@@ -13,7 +13,7 @@ from dlcourse.gradients import at_least
 from dlcourse.layers.base import Shape, array_bytes
 from dlcourse.memory.shapes import params_of
 from dlcourse.memory.table import table
-from dlcourse.model import Sequential
+from dlcourse.model import HasFactors, Sequential
 from dlcourse.plan import Plan
 
 KINDS = ("params", "grads", "saved", "workspace", "slots", "data")
@@ -143,15 +143,19 @@ def bill(
     size = min(micro_batch or batch_size, batch_size)
     parts = math.ceil(batch_size / size)
     workers = min(workers, parts)
-    steps = list(_steps(model, in_shape, size, np.dtype(dtype), train=not inference))
+    cut = batch_size if parts > 1 and not inference else None
+    steps = list(_steps(model, in_shape, size, np.dtype(dtype), train=not inference, cut=cut))
     update = None if optimizer is None or inference else optimizer.plan(dtype)
     copies = update.slot_copies if update else 0
     rows = tuple(step.row(copies, train=not inference, first=i == 0) for i, step in enumerate(steps))
     data = array_bytes(in_shape, size, dtype)
     totals = {kind: sum(getattr(row, kind) for row in rows) for kind in (*KINDS, "buffers")}
     persistent = {"params": totals["params"] + totals["buffers"], "slots": totals["slots"]}
-    # A finished micro-batch's gradients are the accumulator; another worker may be at its highest moment beside it.
-    accumulator = totals["grads"] if parts > 1 else 0
+    # A finished micro-batch's gradients are the accumulator; another worker may be at its highest moment beside it. Factors
+    # are not added up: there, those of each finished micro-batch wait for the end.
+    finished = max(parts - workers, 1)
+    dense = totals["grads"] - sum(step.factored for step in steps)
+    accumulator = dense + finished * sum(step.factors for step in steps) if parts > 1 else 0
     moments = []
     last = None if inference else (loss, model.out_shape(in_shape))
     for moment in _moments(steps, data, last, size, np.dtype(dtype)):
@@ -161,6 +165,8 @@ def bill(
         else:  # as many workers as micro-batches: the first to finish stands still as the accumulator
             together["grads"] = max(together["grads"], moment.grads * (workers - 1) + accumulator)
         moments.append(Moment(moment.name, **(together | persistent)))
+    if any(step.factored for step in steps):
+        moments.append(_products(steps, dense, batch_size / size, persistent))
     if update is not None:
         moments.append(
             Moment("update", **persistent, grads=totals["grads"], saved=0, workspace=update.workspace, data=0)
@@ -182,6 +188,12 @@ class _Step:
     params: int
     buffers: int
     kept: dict[int, int]  # arrays that this layer keeps and no earlier one does: {number: bytes}
+    factored: int  # bytes of its gradient that come as factors
+
+    @property
+    def factors(self) -> int:
+        """Bytes of the factors of one micro-batch: the input and dy."""
+        return self.x_bytes + self.y_bytes if self.factored else 0
 
     def row(self, slot_copies: int, *, train: bool, first: bool) -> Row:
         backward = 0 if not train else _without_dx(self) if first else self.plan.backward_workspace
@@ -196,8 +208,11 @@ class _Step:
         )
 
 
-def _steps(model: Sequential, in_shape: Shape, batch: int, dtype: np.dtype, *, train: bool) -> Iterator[_Step]:
-    """The layers in order, each array numbered when it is made: a view has the number of its base."""
+def _steps(
+    model: Sequential, in_shape: Shape, batch: int, dtype: np.dtype, *, train: bool, cut: int | None
+) -> Iterator[_Step]:
+    """The layers in order, each array numbered when it is made: a view has the number of its base. `cut`: the samples of
+    the whole batch, where micro-batches are added up."""
     made = current = 0
     taken = {0}  # the input is data: no layer is charged for keeping it
     for name, layer, shape in model.flat(in_shape):
@@ -216,7 +231,9 @@ def _steps(model: Sequential, in_shape: Shape, batch: int, dtype: np.dtype, *, t
                 kept[number] = size
                 taken.add(number)
         params, buffers = _param_bytes(layer, shape, dtype)
-        yield _Step(name, plan, x, current, x_bytes, y_bytes, params, buffers, kept)
+        pay = cut is not None and isinstance(layer, HasFactors) and layer.factors_pay(shape, cut)
+        factored = plan.factored if pay else 0
+        yield _Step(name, plan, x, current, x_bytes, y_bytes, params, buffers, kept, factored)
 
 
 def _param_bytes(layer: Any, in_shape: Shape, dtype: np.dtype) -> tuple[int, int]:
@@ -234,6 +251,7 @@ def _moments(
     is given; None ends after the forward pass."""
     sizes = {0: data} | {step.y: step.y_bytes for step in reversed(steps) if step.y != 0}
     kept: dict[int, int] = {}  # arrays in `saved`
+    handed_on: dict[int, int] = {}  # inputs that live on as factors of a gradient
     own = 0
 
     def moment(name: str, alive: set[int], workspace: int, grads: int = 0) -> Moment:
@@ -241,11 +259,11 @@ def _moments(
         return Moment(
             name,
             params=0,
-            grads=grads,
+            grads=grads + sum(size for number, size in handed_on.items() if number not in kept and number != 0),
             saved=own + sum(size for number, size in kept.items() if number != 0),
             workspace=workspace + passing,
             slots=0,
-            data=data if 0 in alive or 0 in kept else 0,
+            data=data if 0 in alive or 0 in kept or 0 in handed_on else 0,
         )
 
     for step in steps:
@@ -265,7 +283,7 @@ def _moments(
     # dlogits is held by its caller until the end; from there on each layer's dy is the dx of the one after it.
     grads, dy, dy_is_dlogits = 0, dlogits, True
     for i, step in reversed(list(enumerate(steps))):
-        grads += step.params
+        grads += step.params - step.factored
         needs_dx = i > 0
         dx = 0 if not needs_dx or step.plan.dx_is_dy else step.x_bytes
         between = dlogits + (0 if dy_is_dlogits else dy) + dx
@@ -274,8 +292,24 @@ def _moments(
         own -= step.plan.own
         for number in _last_use(steps, i):
             kept.pop(number, None)
+        if step.factored:
+            handed_on[step.x] = step.x_bytes
+            grads += 0 if dy_is_dlogits else step.y_bytes  # dy lives on, too
         if dx:
             dy, dy_is_dlogits = dx, False
+
+
+def _products(steps: list[_Step], dense: int, micro_batches: float, persistent: dict[str, int]) -> Moment:
+    """The highest moment while factors are multiplied out, one layer after the other: its rows side by side, and its
+    product, beside the factors of those that follow and the products of those before."""
+    waiting = {step.name: int(step.factors * micro_batches) for step in steps if step.factored}
+    alive, highest, rows = sum(waiting.values()), 0, 0
+    for step in steps:
+        if step.factored:
+            if alive + step.factored + waiting[step.name] > highest:
+                highest, rows = alive + step.factored + waiting[step.name], waiting[step.name]
+            alive += step.factored - waiting[step.name]
+    return Moment("products", **persistent, grads=dense + highest - rows, saved=0, workspace=rows, data=0)
 
 
 def _without_dx(step: _Step) -> int:

@@ -66,6 +66,9 @@ class Watched(Sequential):
         super().__init__(model.layers)
         object.__setattr__(self, "watch", watch)
 
+    def finish(self, grads: Params) -> None:
+        self.watch.call("products", super().finish, grads)
+
     def _walk(self, params: Params, saved: Any, prefix: str = "") -> Iterator[Any]:
         for name, layer, own, place, key in super()._walk(params, saved, prefix):
             yield name, _WatchedLayer(name, layer, self.watch), own, place, key
@@ -79,6 +82,9 @@ class _WatchedLayer:
 
     def forward(self, *arguments: Any, **options: Any) -> Any:
         return self.watch.call(f"{self.name}, forward", self.layer.forward, *arguments, **options)
+
+    def __getattr__(self, name: str) -> Any:  # what else the layer has, such as `factors_pay`
+        return getattr(self.layer, name)
 
     def backward(self, *arguments: Any, **options: Any) -> Any:
         return self.watch.call(f"{self.name}, backward", self.layer.backward, *arguments, **options)
