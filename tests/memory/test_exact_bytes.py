@@ -98,9 +98,9 @@ def test_every_kernel_is_weighed():
     ("micro_batch", "workers", "expected", "slack"),
     [
         (None, 1, 63_330_000, SLACK),  # 60.4 MiB
-        (25, 1, 31_103_000, SLACK),  # 29.7 MiB
-        (25, 2, 53_370_000, MIB),  # 50.9 MiB, where the two stand at their highest moment together
-        (10, 2, 37_760_000, MIB),  # 36.0 MiB
+        (25, 1, 16_177_000, SLACK),  # 15.4 MiB
+        (25, 2, 30_200_000, MIB),  # 28.8 MiB, where the two stand at their highest moment together
+        (10, 2, 15_700_000, MIB),  # 15.0 MiB
     ],
 )
 def test_the_step_of_the_story_holds_as_much_as_it_did(micro_batch, workers, expected, slack):
