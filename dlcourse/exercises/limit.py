@@ -118,10 +118,12 @@ def within(seconds: float, fn: Callable[..., Any], *arguments: Any) -> Any:
     if threading.current_thread() is not threading.main_thread():
         return fn(*arguments)
     ended, lock = threading.Event(), threading.Lock()
-    over, sent, tracing = False, 0, sys.gettrace()
+    running, sent, asked, tracing = False, 0, False, sys.gettrace()
 
     def stop(number: int, frame: types.FrameType | None) -> None:
-        if over:  # an interrupt that comes after the end does nothing
+        nonlocal asked
+        if not running:  # the reader's waits for the end of what is done before and after; ours comes too late
+            asked = not sent
             return
         if sent > PATIENT:
             _stop_at_next_line(frame)
@@ -132,24 +134,26 @@ def within(seconds: float, fn: Callable[..., Any], *arguments: Any) -> Any:
         wait = seconds
         while not ended.wait(wait):
             with lock:
-                if over:
+                if ended.is_set():
                     return
                 sent += 1
                 _interrupt_main()
             wait = 0.2 if sent < PATIENT else 0.002  # it catches each: one must come while another is being handled
 
-    before = signal.signal(signal.SIGINT, stop)
     watchdog = threading.Thread(target=watch, daemon=True)
+    before = signal.signal(signal.SIGINT, stop)
     try:
         watchdog.start()
-        result = fn(*arguments)
-        over = True
+        running = True
+        if not asked:
+            result = fn(*arguments)
+        running = False
     except BaseException:  # `stop` raised it, or what the function made of that
-        over = True
+        running = False
         if not sent:
             raise
     finally:
-        over = True
+        running = False
         if sent > PATIENT:
             sys.settrace(tracing)
         ended.set()
@@ -157,6 +161,8 @@ def within(seconds: float, fn: Callable[..., Any], *arguments: Any) -> Any:
             pass
         watchdog.join()
         signal.signal(signal.SIGINT, signal.default_int_handler if before is None else before)
+        if asked:
+            raise KeyboardInterrupt
     if sent:
         raise TooLong(f"it had not ended after {seconds:g} s")
     return result

@@ -190,6 +190,30 @@ def test_in_another_thread_there_is_no_limit_and_no_interrupt():
     assert found == ["ended"]
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="no signal to a thread")
+def test_an_interrupt_at_any_moment_leaves_everything_as_it_was():
+    def state():
+        return sys.stdout, sys.stderr, warnings.showwarning, signal.getsignal(signal.SIGINT), threading.active_count()
+
+    def send(after):
+        time.sleep(after)
+        signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+
+    before, interrupted = state(), 0
+    for number in range(200):
+        reader = threading.Thread(target=send, args=(number * 2e-5,))
+        try:
+            reader.start()
+            while reader.is_alive():
+                assert within(5, double, 2) == 4
+            time.sleep(0.01)
+        except KeyboardInterrupt:
+            interrupted += 1
+        reader.join()
+        assert state() == before
+    assert interrupted == 200
+
+
 def test_a_limit_inside_a_limit_ends_as_too_long():
     with pytest.raises(TooLong):
         within(0.2, within, 20, time.sleep, 20)
