@@ -140,7 +140,7 @@ def train(options: argparse.Namespace) -> int:
         print(json.dumps(outcome | measured | {"bill": bill.to_dict()}))
         return 0
     print(f"test accuracy  {result.accuracy:.4f}  (loss {result.loss:.4f}, {len(data.test.x):,} images)")
-    print(f"time           {seconds:.1f} s, {options.epochs} epochs, {options.workers} workers")
+    print(f"time           {seconds:.1f} s, {_count(options.epochs, 'epoch')}, {_count(options.workers, 'worker')}")
     print(f"traced peak    {binary(traced.peak)}  (arrays and Python's objects; predicted {binary(bill.peak)})")
     print(f"resident peak  {binary(memory.peak_resident())}  (the process since it began, pages of files included)")
     if system.anonymous is not None:
@@ -152,6 +152,10 @@ def train(options: argparse.Namespace) -> int:
             f"each 100 steps {binary(low)} to {binary(high)} anonymous, {len(sizes)} looks, apart by {binary(high - low)}"
         )
     return 0
+
+
+def _count(number: int, thing: str) -> str:
+    return f"{number} {thing}{'s' if number != 1 else ''}"
 
 
 def _data(options: argparse.Namespace) -> Any:
@@ -208,6 +212,10 @@ def bench(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps(setting | {"results": [one.to_dict() for results in measured for one in results]}))
     else:
+        print(
+            "ratio: seconds over those of dlcourse. peak, grown: resident, of the process and since before the first run."
+        )
+        print("traced: requested by Python and NumPy. floor: the products alone, at the rate of this machine's BLAS.")
         print(f"{options.threads} threads, {options.rounds} rounds in turn; {'; '.join(versions)}")
         if options.torch_python is None:
             print(f"not run: {', '.join(SIDES[2:])} (give --torch-python PATH, an interpreter that has PyTorch)")
@@ -220,9 +228,12 @@ def bench(options: argparse.Namespace) -> int:
 
 def _growth(options: argparse.Namespace) -> int:
     """Print how seconds and bytes of a step grow."""
-    from dlcourse.bench.growth import grow, growth_table
+    from dlcourse.bench.growth import BATCH, CHANNELS, DEPTH, SIDE, grow, growth_table
 
     measured = []
+    if not options.json:
+        print("A stack of 3×3 convolutions with ReLU, and an affine layer; forward, backward and Adam on one thread.")
+        print(f"What does not grow: batch {BATCH}, {SIDE} × {SIDE} pixels, {CHANNELS} channels, {DEPTH} layers.\n")
     for axis, sizes in grow(options.rounds):
         measured += [one.to_dict() for one in sizes]
         if not options.json:
@@ -355,7 +366,9 @@ def _parser() -> argparse.ArgumentParser:
     one = command(bench)
     one.add_argument("--only", metavar="WORDS", help='cases with these words in their name, such as "step cifar_cnn"')
     one.add_argument("--rounds", type=_positive, default=7, help="counted runs of each side (default: %(default)s)")
-    one.add_argument("--threads", type=_positive, default=min(2, usable_cores()), help="(default: %(default)s)")
+    one.add_argument(
+        "--threads", type=_positive, default=min(2, usable_cores()), help="of every side (default: %(default)s)"
+    )
     one.add_argument("--torch-python", metavar="PATH", help="an interpreter that has PyTorch, to measure beside it")
     one.add_argument("--growth", action="store_true", help="how a step of ours grows with batch, size, channels, depth")
     one.add_argument("--picture", type=_path, metavar="FILE", help="write seconds against bytes as a PNG")

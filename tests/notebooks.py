@@ -274,7 +274,7 @@ def solved(path: Path) -> list[str]:
     notebook = nbformat.read(path, as_version=4)
     exercises = exercise_cells(notebook)
     for cell in exercises:
-        cell.source = f"{solution(exercise_of(cell))}\n\n{cell.source.rstrip().splitlines()[-1]}"
+        cell.source = solution(exercise_of(cell))
     with kernel(notebook, path) as client:
         for index, cell in enumerate(notebook.cells):
             client.execute_cell(cell, index)

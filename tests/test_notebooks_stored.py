@@ -4,6 +4,7 @@ import getpass
 import json
 import platform
 import re
+from itertools import pairwise
 from pathlib import Path
 
 import nbformat
@@ -134,7 +135,7 @@ def test_no_level_of_heading_is_skipped(notebook):
         if cell.cell_type == "markdown"
     ]
     levels = [len(found) for text in texts for found in re.findall(r"^(#{1,6}) ", text, re.MULTILINE)]
-    assert [pair for pair in zip(levels, levels[1:], strict=False) if pair[1] > pair[0] + 1] == []
+    assert [pair for pair in pairwise(levels) if pair[1] > pair[0] + 1] == []
 
 
 def test_it_closes_with_what_it_cost(notebook):

@@ -7,3 +7,6 @@ def freed_by_copies(arrays):
             strip = strip.base
         owners[id(strip)] = strip.nbytes  # several views of one array make one entry
     return sum(owners.values()) - sum(a.nbytes for a in arrays)
+
+
+check("01.1", freed_by_copies)

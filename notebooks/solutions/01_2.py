@@ -7,3 +7,6 @@ def normalized(x):
     flat = y.reshape(-1)  # y was just made and is in one piece, so this is a view
     y /= np.sqrt(np.dot(flat, flat) / y.size).astype(y.dtype)
     return y
+
+
+check("01.2", normalized)

@@ -8,3 +8,6 @@ def standardized(pictures, mean, std):
     y -= mean.astype(np.float32)
     y /= std.astype(np.float32)
     return y
+
+
+check("01.4", standardized)

@@ -5,3 +5,6 @@ def peak_in_bytes(maxrss, system):
     if system == "darwin":
         return maxrss  # macOS counts bytes
     return 1024 * maxrss  # Linux and the BSDs count KiB
+
+
+check("02.1", peak_in_bytes)

@@ -7,3 +7,6 @@ def two_peaks(arrays, looks):
     sampled = max([alive(second) for second in looks], default=0)
     true = max([alive(made) for made, _, _ in arrays], default=0)  # it rises only when something is made
     return sampled, true
+
+
+check("02.2", two_peaks)

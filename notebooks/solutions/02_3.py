@@ -4,3 +4,6 @@ def usage_percent(heap, used, holes, mapped):
     if taken == 0:
         return 100.0  # nothing taken, nothing wasted
     return 100 * (used + mapped) / taken  # a mapping belongs to one array, so all of it is in use
+
+
+check("02.3", usage_percent)

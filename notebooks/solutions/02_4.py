@@ -5,3 +5,6 @@ def rss_uss_pss(processes, which):
     uss = 4096 * counts.count(1)  # nobody else has these
     pss = 4096 * sum(1 / n for n in counts)
     return rss, uss, pss
+
+
+check("02.4", rss_uss_pss)

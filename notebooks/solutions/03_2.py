@@ -4,3 +4,6 @@ def affine_backward(dy, x, W):
     dW = x.T @ dy  # sums over n, the samples
     db = dy.sum(axis=0)
     return dx, dW, db
+
+
+check("03.2", affine_backward)

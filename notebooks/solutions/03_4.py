@@ -8,3 +8,6 @@ def affine_bytes(widths, batch, itemsize):
         params += d_in * d_out + d_out
         saved += batch * d_in
     return params * itemsize, saved * itemsize
+
+
+check("03.4", affine_bytes)

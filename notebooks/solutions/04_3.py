@@ -13,3 +13,6 @@ def cross_entropy(logits, labels):
     z[rows, labels] -= 1
     z /= len(z)  # the loss is a mean
     return float(loss), z
+
+
+check("04.3", cross_entropy)

@@ -7,3 +7,6 @@ def conv_bytes(x_shape, filters, kernel, stride, padding, itemsize):
     columns = places * kernel * kernel * channels * itemsize  # a row for each place, whatever the filters
     kept = n * h * w * channels * itemsize  # x: the columns can be made from it again
     return output, columns, kept
+
+
+check("05.3", conv_bytes)

@@ -20,3 +20,6 @@ def conv_backward(dy, x, W, stride=1, padding=0):
                 dpadded[met] += dy[image] @ W[i, j].T
         dx[image] = dpadded[inside]  # without the border
     return dx, dW, dy.sum(axis=(0, 1, 2))
+
+
+check("05.5", conv_backward)

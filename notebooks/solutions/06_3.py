@@ -9,3 +9,6 @@ def max_backward(dy, x, kernel, stride):
         winner = x[start : start + kernel].argmax()  # the first of equal ones
         dx[start + winner] += dy[i]  # added, since a number can win several windows
     return dx
+
+
+check("06.3", max_backward)

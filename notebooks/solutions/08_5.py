@@ -13,3 +13,6 @@ def count_all(layers, in_shape):
             counts[name] = 0
         shape = layer.out_shape(shape)
     return counts
+
+
+check("08.5", count_all)

@@ -8,3 +8,6 @@ def brighter(x, rng, most):
     y += shift.astype(np.int16)
     np.clip(y, 0, 255, out=y)
     return y.astype(np.uint8)
+
+
+check("11.3", brighter)

@@ -17,3 +17,6 @@ def count_parameters(shape, layers):
             counts.append((inputs + 1) * units)
             inputs = units
     return counts
+
+
+check("12.1", count_parameters)

@@ -4,3 +4,6 @@ def saved_bytes(widths, batch, dropout):
     if not dropout:
         return 4 * numbers  # the next affine layer keeps the same array
     return (4 + 1 + 4) * numbers  # ReLU's output, dropout's mask, the affine layer's input
+
+
+check("12.2", saved_bytes)

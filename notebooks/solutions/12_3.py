@@ -10,3 +10,6 @@ def peak_of_step(before, moments):
         for array in freed:  # only now: the moment still used them
             del alive[array]
     return highest
+
+
+check("12.3", peak_of_step)

@@ -25,7 +25,7 @@ def exercise(request: pytest.FixtureRequest) -> Exercise:
 
 
 def defined(source: str, name: str) -> Callable[..., Any]:
-    """The function `name` of a source that needs nothing but what it imports itself."""
+    """The function `name` of a source that needs nothing but what it imports itself, and `check`."""
     namespace: dict[str, Any] = {"np": np, "check": lambda *_: None}
     exec(compile(source, f"<{name}>", "exec"), namespace)  # noqa: S102  a cell or a solution of the course
     return namespace[name]
@@ -126,6 +126,10 @@ def test_inputs_are_several_and_the_same_at_each_check(exercise):
 def test_there_are_hints(exercise):
     assert 2 <= len(exercise.hints) <= 4
     assert all(one[-1] in ".?!`)" for one in exercise.hints)
+
+
+def test_a_solution_ends_with_its_check(exercise):
+    assert solution(exercise.id).splitlines()[-1] == f'check("{exercise.id}", {exercise.name})'
 
 
 def test_solutions_are_short_and_commented(exercise):

@@ -1,5 +1,6 @@
 import gc
 import logging
+import queue
 import signal
 import subprocess
 import sys
@@ -113,6 +114,14 @@ def asleep_and_stubborn(x):
             pass
 
 
+def waiting_and_stubborn(x):
+    while True:
+        try:
+            queue.Queue().get(timeout=60)
+        except BaseException:  # noqa: BLE001, S110
+            pass
+
+
 def printing(x):
     while True:
         print("more" * 1000)
@@ -144,7 +153,18 @@ def handing_back(x):
 
 @pytest.mark.parametrize(
     "function",
-    [endless, sleeping, stubborn, asleep_and_stubborn, printing, waiting, with_a_child, turning, handing_back],
+    [
+        endless,
+        sleeping,
+        stubborn,
+        asleep_and_stubborn,
+        waiting_and_stubborn,
+        printing,
+        waiting,
+        with_a_child,
+        turning,
+        handing_back,
+    ],
 )
 def test_a_function_that_does_not_end_is_stopped(function):
     before, trace = threading.active_count(), sys.gettrace()
