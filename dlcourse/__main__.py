@@ -73,6 +73,7 @@ def lab(options: argparse.Namespace) -> int:
     command.append(f"--LabApp.default_url=/lab/tree/{notebook.as_posix()}")  # opened, and in the printed address
     command += ["--LabApp.news_url=None", "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate"]
     command.append(f"--LabApp.app_settings_dir={project / 'scripts' / 'lab_settings'}")  # no question about news either
+    command.append("--Application.log_level=WARN")  # the address stands at the end, and not above twenty other lines
     command.append("--KernelManager.transport_encryption=auto")  # without it each kernel prints a warning
     if hasattr(os, "geteuid") and os.geteuid() == 0:
         command.append("--allow-root")  # in a container
