@@ -5,6 +5,7 @@ import contextlib
 import copy
 import io
 import numbers
+import os
 import signal
 import sys
 import threading
@@ -20,6 +21,7 @@ import numpy as np
 KEPT = 2000  # characters of what a function prints
 WARNINGS = 20  # different ones that are kept
 PATIENT = 25  # interrupts that a function may catch before it is stopped less gently
+LIBRARY = os.path.dirname(threading.__file__)
 _one_at_a_time = threading.RLock()  # standard output and the warnings belong to the whole process
 
 
@@ -179,7 +181,8 @@ def _stop_at_next_line(frame: types.FrameType | None) -> None:
 
     sys.settrace(lambda *_: None)  # no trace of functions that are called from here on
     while frame is not None and frame.f_code is not within.__code__:
-        frame.f_trace = again
+        if not frame.f_code.co_filename.startswith(LIBRARY):  # what Python's own functions clean up is cleaned up
+            frame.f_trace = again
         frame = frame.f_back
 
 
