@@ -122,7 +122,8 @@ def through_layers(
     A number that is 0 or not finite is left out. limits: ends of the axis (0 and inf: as wide as the lines need); a line
     that leaves it has its name where it was seen last."""
     figure, axes = picture(width=8.5, height=4.2)
-    axes.axhline(1, color="#BBBBBB", linewidth=6, alpha=0.5)
+    longest = max(map(len, curves.values()))
+    axes.plot([0.5, longest + 0.3], [1, 1], color="#BBBBBB", linewidth=6, alpha=0.5, solid_capstyle="butt")
     lines = (LINES * len(curves))[
         -len(curves) :
     ]  # from the back, so that the last curve of each picture has one colour
@@ -138,7 +139,6 @@ def through_layers(
     axes.set_ylim(limits[0] or None, limits[1] if math.isfinite(limits[1]) else None)
     for (place, height), (_, name, colour) in zip(_apart([end[0] for end in ends], axes), ends, strict=True):
         axes.annotate(name, (place, height), (8, 0), textcoords="offset points", color=colour, va="center", size=10)
-    longest = max(map(len, curves.values()))
     axes.set_xlim(0.5, 1.22 * longest + 1)
     axes.set_xticks([layer for layer in range(1, longest + 1) if layer % max(1, longest // 8) == 0])
     axes.set(xlabel="layer", ylabel=what)
