@@ -125,6 +125,11 @@ def network(case: Case) -> Sequential:
     return Sequential([LAYERS[case.network][0]]) if case.work == "layer" else models.NAMED[case.network]()
 
 
+def _ms(seconds: float) -> str:
+    """In milliseconds, with two digits behind the point where there are few before it."""
+    return f"{1e3 * seconds:.2f}" if seconds < 1 else f"{1e3 * seconds:,.0f}"
+
+
 def table(results: list[Result]) -> str:
     """The sides of one case as text: seconds, ratio to ours, resident peak and growth, traced peak; and the floor."""
     ours = results[0]
@@ -132,13 +137,13 @@ def table(results: list[Result]) -> str:
     floor = f", floor for its arithmetic {1e3 * products / ours.rate:.1f} ms" if ours.rate and products else ""
     lines = [
         f"{ours.case}{floor}",
-        f"  {'':<21}{'median ms':>10}{'quartiles':>20}{'ratio':>7}{'peak':>10}{'grown':>10}{'traced':>10}",
+        f"  {'':<21}{'median ms':>10}{'quartiles':>22}{'ratio':>7}{'peak':>10}{'grown':>10}{'traced':>10}",
     ]
     for one in results:
-        low, high = (1e3 * edge for edge in one.quartiles)
+        low, high = one.quartiles
         traced = binary(one.traced) if one.traced else "-"
         lines.append(
-            f"  {one.side:<21}{1e3 * one.median:>10.2f}{f'{low:.2f} to {high:.2f}':>20}{one.median / ours.median:>7.2f}"
+            f"  {one.side:<21}{_ms(one.median):>10}{f'{_ms(low)} to {_ms(high)}':>22}{one.median / ours.median:>7.2f}"
             f"{binary(one.resident):>10}{binary(one.grown):>10}{traced:>10}"
         )
     return "\n".join(lines)
