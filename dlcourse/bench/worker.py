@@ -16,6 +16,7 @@ from dlcourse import losses, memory, optim, train
 from dlcourse.bench.cases import EPOCH_IMAGES, Case
 from dlcourse.bench.runner import network
 from dlcourse.bench.textbook import textbook
+from dlcourse.inputs import as_input
 from dlcourse.model import Sequential
 from dlcourse.workers import in_order, one_blas_thread
 
@@ -23,21 +24,26 @@ from dlcourse.workers import in_order, one_blas_thread
 def work(side: str, case: Case, threads: int) -> Callable[[], None]:
     """The case as a function without arguments. Data and parameters are made here, once."""
     ours = side == "dlcourse"
-    # Ours cuts the batch for its own threads; the textbook way has the whole batch, and the threads are BLAS's.
-    micro_batch = min(25, -(-case.batch // threads)) if ours else case.batch
+    # Ours cuts the batch for its own threads. The textbook way has the whole batch, and the threads are BLAS's; so has ours
+    # where there is too little work for threads.
+    cut = ours and case.network != "mlp"
+    micro_batch = min(25, -(-case.batch // threads)) if cut else case.batch
+    workers = threads if cut else 1
     model = network(case) if ours else textbook(network(case))
     if case.work == "layer":
-        return _layer(model, case, micro_batch, threads if ours else 1)
+        return _layer(model, case, micro_batch, workers)
     rng = np.random.default_rng(0)
     samples = EPOCH_IMAGES if case.work == "epoch" else case.batch
     data = SimpleNamespace(
         x=rng.integers(0, 256, (samples, *case.in_shape), dtype=np.uint8), y=rng.integers(0, 10, samples)
     )
     params, optimizer = model.init(case.in_shape, rng), optim.Adam()
-    workers = threads if ours else 1
 
     def inference() -> None:
-        train.evaluate(model, params, data, batch_size=micro_batch, workers=workers)
+        def one(index: int) -> None:
+            model.forward(params, as_input(data.x[index * micro_batch : (index + 1) * micro_batch], np.float32))
+
+        _on_threads(one, case.batch, micro_batch, workers)
 
     def whole_inference() -> None:
         model.forward(params, _floats(data.x))
@@ -93,12 +99,13 @@ def _layer(model: Sequential, case: Case, micro_batch: int, workers: int) -> Cal
         _, saved = model.forward(params, x[part], train=True, rng=np.random.default_rng(index))
         model.backward(params, saved, dy[part])
 
-    def once() -> None:
-        with one_blas_thread() if workers > 1 else nullcontext():
-            for _ in in_order(one, -(-case.batch // micro_batch), workers):
-                pass
+    return lambda: _on_threads(one, case.batch, micro_batch, workers)
 
-    return once
+
+def _on_threads(one: Callable[[int], None], batch: int, micro_batch: int, workers: int) -> None:
+    with one_blas_thread() if workers > 1 else nullcontext():
+        for _ in in_order(one, -(-batch // micro_batch), workers):
+            pass
 
 
 def product_rate(threads: int) -> float:
