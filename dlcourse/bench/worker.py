@@ -16,9 +16,11 @@ from dlcourse import losses, memory, optim, train
 from dlcourse.bench.cases import EPOCH_IMAGES, Case
 from dlcourse.bench.runner import network
 from dlcourse.bench.textbook import textbook
+from dlcourse.gradients import Batch, batch_gradients
 from dlcourse.inputs import as_input
 from dlcourse.model import Sequential
 from dlcourse.workers import in_order, one_blas_thread
+from dlcourse.workers import threads as threads_of
 
 
 def work(side: str, case: Case, threads: int) -> Callable[[], None]:
@@ -64,9 +66,11 @@ def work(side: str, case: Case, threads: int) -> Callable[[], None]:
             rows = order[start : start + case.batch]
             whole_step(_floats(data.x[rows]), data.y[rows], slots)
 
+    pool = threads_of(workers).__enter__()  # kept from step to step, as `fit` keeps them
+    batch = Batch(data.x, data.y, None, micro_batch)
+
     def step() -> None:
-        cut: dict[str, Any] = {"micro_batch": micro_batch, "workers": workers}
-        _, grads = train.gradients(model, params, data.x, data.y, **cut)
+        _, grads, _ = batch_gradients(model, params, batch, losses.softmax_cross_entropy, workers, pool)
         optimizer.update(params, grads, slots)
 
     def whole_step(x: np.ndarray, labels: np.ndarray, slots: Any) -> None:
