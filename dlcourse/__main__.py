@@ -234,7 +234,8 @@ def _growth(options: argparse.Namespace) -> int:
     measured = []
     if not options.json:
         print("A stack of 3×3 convolutions with ReLU, and an affine layer; forward, backward and Adam on one thread.")
-        print(f"What does not grow: batch {BATCH}, {SIDE} × {SIDE} pixels, {CHANNELS} channels, {DEPTH} layers.\n")
+        print(f"What does not grow: batch {BATCH}, {SIDE} × {SIDE} pixels, {CHANNELS} channels, {DEPTH} layers.")
+        print("Workers are threads of their own, for a batch of 100 in micro-batches of 25.\n")
     for axis, sizes in grow(options.rounds):
         measured += [one.to_dict() for one in sizes]
         if not options.json:

@@ -120,7 +120,7 @@ class Sequential:
             with _naming(name, layer):
                 needed = i > 0 or (need_dx and not release)
                 how = {"need_dx": needed, "dy_is_mine": dy_is_mine}
-                if batch is not None and isinstance(layer, HasFactors) and layer.factors_pay(kept.shape[1:], batch):
+                if isinstance(kept, np.ndarray) and comes_as_factors(layer, kept.shape[1:], batch):
                     how["factors"] = True
                 dx, grad = layer.backward(own, kept, given, **how)
             # What a layer returns belongs to this function, unless it is (a view of) what it was given.
@@ -178,11 +178,11 @@ class _HasBuffers(Protocol):
     def update_buffers(self, params: Params, saved: Any) -> None: ...
 
 
-@runtime_checkable
-class HasFactors(Protocol):
-    """A layer whose `backward` takes `factors=True`, as Affine's does."""
-
-    def factors_pay(self, in_shape: Shape, batch: int) -> bool: ...
+def comes_as_factors(layer: Any, in_shape: Shape, batch: int | None) -> bool:
+    """Whether a layer hands on a gradient as `Factors`, with micro-batches of a batch of so many samples (None: it is not
+    cut). Only a layer that has `factors_pay` and whose `backward` takes `factors=True` does, such as Affine."""
+    pay = getattr(layer, "factors_pay", None)
+    return batch is not None and pay is not None and pay(in_shape, batch)
 
 
 def _like_params(array: np.ndarray, params: Params) -> np.ndarray:

@@ -95,11 +95,17 @@ def run(name: str, arguments: list[str]) -> tuple[str, float, list[str]]:
         if browser.returncode:
             return "NOT RUN", time.perf_counter() - start, []
     with tempfile.TemporaryDirectory() as nobodys:  # whoever runs the tests may have solved exercises
-        environment = {**os.environ, "DLCOURSE_PROGRESS": nobodys, "PYTHONUNBUFFERED": "1"}
+        environment = {**os.environ, "DLCOURSE_PROGRESS": nobodys, "PYTHONUNBUFFERED": "1", "PYTHONIOENCODING": "utf-8"}
         command = [sys.executable, *arguments]
         last: deque[str] = deque(maxlen=LAST)
         with subprocess.Popen(
-            command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+            command,
+            cwd=ROOT,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            encoding="utf-8",
+            errors="replace",
         ) as process:
             assert process.stdout is not None
             for line in process.stdout:

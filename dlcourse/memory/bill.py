@@ -13,7 +13,7 @@ from dlcourse.gradients import at_least
 from dlcourse.layers.base import Shape, array_bytes
 from dlcourse.memory.shapes import params_of
 from dlcourse.memory.table import table
-from dlcourse.model import HasFactors, Sequential
+from dlcourse.model import Sequential, comes_as_factors
 from dlcourse.plan import Plan
 
 KINDS = ("params", "grads", "saved", "workspace", "slots", "data")
@@ -231,8 +231,7 @@ def _steps(
                 kept[number] = size
                 taken.add(number)
         params, buffers = _param_bytes(layer, shape, dtype)
-        pay = cut is not None and isinstance(layer, HasFactors) and layer.factors_pay(shape, cut)
-        factored = plan.factored if pay else 0
+        factored = plan.factored if comes_as_factors(layer, shape, cut) else 0
         yield _Step(name, plan, x, current, x_bytes, y_bytes, params, buffers, kept, factored)
 
 
