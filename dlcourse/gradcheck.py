@@ -98,7 +98,7 @@ def check_layer(
     upstream = rng.standard_normal(y.shape)
     dx, grads = layer.backward(params, saved, dy := upstream.copy())
     if not np.array_equal(dy, upstream):
-        raise ValueError("backward changed dy; it may do so only with dy_is_mine=True")
+        raise ValueError("backward changed dy; it may do so only with overwrite_dy=True")
     weights, gradients = tree.flatten(tree.trainable(params)), tree.flatten(grads)
     if weights.keys() != gradients.keys():
         raise ValueError(f"gradients are named {sorted(gradients)}, the trainable parameters {sorted(weights)}")

@@ -106,7 +106,7 @@ def batch_gradients(
         del logits
         statistics = model.statistics(saved)
         whole = len(batch) if batch.parts > 1 else None
-        grads = model.backward(params, saved, dlogits, dy_is_mine=True, release=True, batch=whole)[1]
+        grads = model.backward(params, saved, dlogits, overwrite_dy=True, release=True, batch=whole)[1]
         return value, grads, statistics
 
     total = 0.0

@@ -95,7 +95,7 @@ class Sequential:
         dy: np.ndarray,
         *,
         need_dx: bool = True,
-        dy_is_mine: bool = False,
+        overwrite_dy: bool = False,
         release: bool = False,
         batch: int | None = None,
     ) -> tuple[np.ndarray | None, Params]:
@@ -112,19 +112,19 @@ class Sequential:
             raise ValueError("nothing was saved for backward; run forward with train=True")
         grads = {}
         given = _like_params(dy, params)
-        dy_is_mine = dy_is_mine or given is not dy
+        overwrite_dy = overwrite_dy or given is not dy
         for i, (name, layer, own, place, key) in reversed(list(enumerate(self._walk(params, saved)))):
             if key not in place:
                 raise ValueError(f"nothing is saved of {name}; a forward pass that was released has no second backward")
             kept = place.pop(key) if release else place[key]
             with _naming(name, layer):
                 needed = i > 0 or (need_dx and not release)
-                how = {"need_dx": needed, "dy_is_mine": dy_is_mine}
+                how = {"need_dx": needed, "overwrite_dy": overwrite_dy}
                 if isinstance(kept, np.ndarray) and comes_as_factors(layer, kept.shape[1:], batch):
                     how["factors"] = True
                 dx, grad = layer.backward(own, kept, given, **how)
             # What a layer returns belongs to this function, unless it is (a view of) what it was given.
-            dy_is_mine = dy_is_mine or (dx is not None and not np.may_share_memory(dx, given))
+            overwrite_dy = overwrite_dy or (dx is not None and not np.may_share_memory(dx, given))
             given = dx
             if grad:
                 grads[name] = grad

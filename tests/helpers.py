@@ -170,7 +170,7 @@ class Wrong:
     def forward(self, params, x, *, train=False, rng=None):
         return self.layer.forward(params, x, train=train, rng=rng)
 
-    def backward(self, params, saved, dy, *, need_dx=True, dy_is_mine=False):
+    def backward(self, params, saved, dy, *, need_dx=True, overwrite_dy=False):
         return self.fault(self.layer, params, saved, dy)
 
 

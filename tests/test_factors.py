@@ -78,7 +78,7 @@ def test_many_rows_or_a_small_matrix_are_multiplied_at_once():
 class Doubled(L.Affine):
     """A layer of somebody's own: its backward knows nothing of factors."""
 
-    def backward(self, params, saved, dy, *, need_dx=True, dy_is_mine=False):
+    def backward(self, params, saved, dy, *, need_dx=True, overwrite_dy=False):
         dx, grads = super().backward(params, saved, dy, need_dx=need_dx)
         return dx, {"W": 2 * grads["W"], "b": grads["b"]}
 

@@ -108,7 +108,7 @@ class Scaled:
         z = (x * mask) @ params["W"] + params["b"]
         return z * params["inner"]["gamma"], (x, mask, z)
 
-    def backward(self, params, saved, dy, *, need_dx=True, dy_is_mine=False):
+    def backward(self, params, saved, dy, *, need_dx=True, overwrite_dy=False):
         x, mask, z = saved
         dz = dy if self.fault == "gamma is forgotten" else dy * params["inner"]["gamma"]
         dx = dz @ params["W"].T
@@ -150,7 +150,7 @@ def test_a_fault_in_a_layers_backward_is_red_in_the_gradients_that_it_spoils_alo
 
 def test_a_layer_whose_gradients_have_other_names_is_an_error():
     class Unnamed(Scaled):
-        def backward(self, params, saved, dy, *, need_dx=True, dy_is_mine=False):
+        def backward(self, params, saved, dy, *, need_dx=True, overwrite_dy=False):
             return dy, {"W": saved[0]}
 
     with pytest.raises(
@@ -161,11 +161,11 @@ def test_a_layer_whose_gradients_have_other_names_is_an_error():
 
 def test_a_backward_that_writes_over_dy_unasked_is_an_error():
     class Greedy(Scaled):
-        def backward(self, params, saved, dy, *, need_dx=True, dy_is_mine=False):
+        def backward(self, params, saved, dy, *, need_dx=True, overwrite_dy=False):
             dy *= 2
             return super().backward(params, saved, dy)
 
-    with pytest.raises(ValueError, match="backward changed dy; it may do so only with dy_is_mine=True"):
+    with pytest.raises(ValueError, match="backward changed dy; it may do so only with overwrite_dy=True"):
         check_layer(Greedy(), (3,), 4, rng())
 
 
@@ -177,7 +177,7 @@ def test_a_layer_of_tokens_has_no_gradient_for_its_input():
         def forward(self, params, x, *, train=False, rng=None):
             return params["E"][x], x
 
-        def backward(self, params, saved, dy, *, need_dx=True, dy_is_mine=False):
+        def backward(self, params, saved, dy, *, need_dx=True, overwrite_dy=False):
             dE = np.zeros((5, 2))
             np.add.at(dE, saved, dy)
             return None, {"E": dE}

@@ -131,13 +131,13 @@ def test_layers_that_write_over_their_upstream_never_write_over_the_callers(end)
     before = dy.copy()
     first = model.backward(params, saved, dy)
     np.testing.assert_array_equal(dy, before)
-    assert same_bits(list(model.backward(params, saved, dy.copy(), dy_is_mine=True)), list(first))
+    assert same_bits(list(model.backward(params, saved, dy.copy(), overwrite_dy=True)), list(first))
 
 
 def test_upstream_may_be_given_away():
     params, _, _, saved, dy = forward(SMALL, (6, 6, 2))
     expected = SMALL.backward(params, saved, dy)
-    assert same_bits(list(SMALL.backward(params, saved, dy.copy(), dy_is_mine=True)), list(expected))
+    assert same_bits(list(SMALL.backward(params, saved, dy.copy(), overwrite_dy=True)), list(expected))
 
 
 def test_a_nested_sequential_is_the_same_as_a_flat_one():

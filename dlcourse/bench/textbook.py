@@ -26,7 +26,7 @@ class TextbookConv2D(Conv2D):
         return y.reshape(len(x), *self.out_shape(x.shape[1:])), (columns, x) if train else None
 
     def backward(
-        self, params: Params, saved: Any, dy: np.ndarray, *, need_dx: bool = True, dy_is_mine: bool = False
+        self, params: Params, saved: Any, dy: np.ndarray, *, need_dx: bool = True, overwrite_dy: bool = False
     ) -> tuple[np.ndarray | None, Params]:
         columns, x = saved
         W, rows = params["W"], dy.reshape(-1, self.filters)

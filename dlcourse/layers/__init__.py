@@ -5,10 +5,10 @@ Every layer has the same five methods; shapes leave out the batch axis.
     init(in_shape, rng, dtype) -> params             a dict of arrays, empty where there is nothing to train
     out_shape(in_shape) -> shape                     raises ValueError where the input does not fit
     forward(params, x, *, train=False, rng=None) -> (y, saved)       saved is None unless train
-    backward(params, saved, dy, *, need_dx=True, dy_is_mine=False) -> (dx, grads)
+    backward(params, saved, dy, *, need_dx=True, overwrite_dy=False) -> (dx, grads)
     plan(in_shape, batch, dtype, *, train=True) -> Plan              the same facts, in bytes
 
-`saved` is arrays in dicts, lists and tuples, nothing else. `backward` changes `dy` only where `dy_is_mine`.
+`saved` is arrays in dicts, lists and tuples, nothing else. `backward` changes `dy` only where `overwrite_dy`.
 A layer with running state also has `update_buffers(params, saved)` and keeps that state under params["buffers"].
 """
 

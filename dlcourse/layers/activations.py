@@ -31,9 +31,9 @@ class ReLU(_Elementwise):
         return y, y if train else None
 
     def backward(
-        self, params: Params, saved: Any, dy: np.ndarray, *, need_dx: bool = True, dy_is_mine: bool = False
+        self, params: Params, saved: Any, dy: np.ndarray, *, need_dx: bool = True, overwrite_dy: bool = False
     ) -> tuple[np.ndarray | None, Params]:
-        return kernels.relu_backward(dy, saved, out=dy if dy_is_mine else None) if need_dx else None, {}
+        return kernels.relu_backward(dy, saved, out=dy if overwrite_dy else None) if need_dx else None, {}
 
     def plan(self, in_shape: Shape, batch: int, dtype: Any, *, train: bool = True) -> Plan:
         return Plan(saves_output=train, backward_workspace=array_bytes(in_shape, batch, bool), dx_is_dy=True)
@@ -55,11 +55,11 @@ class LeakyReLU(_Elementwise):
         return y, y if train else None
 
     def backward(
-        self, params: Params, saved: Any, dy: np.ndarray, *, need_dx: bool = True, dy_is_mine: bool = False
+        self, params: Params, saved: Any, dy: np.ndarray, *, need_dx: bool = True, overwrite_dy: bool = False
     ) -> tuple[np.ndarray | None, Params]:
         if not need_dx:
             return None, {}
-        return kernels.leaky_relu_backward(dy, saved, self.slope, out=dy if dy_is_mine else None), {}
+        return kernels.leaky_relu_backward(dy, saved, self.slope, out=dy if overwrite_dy else None), {}
 
     def plan(self, in_shape: Shape, batch: int, dtype: Any, *, train: bool = True) -> Plan:
         return Plan(saves_output=train, backward_workspace=array_bytes(in_shape, batch, bool), dx_is_dy=True)
@@ -76,7 +76,7 @@ class Sigmoid(_Elementwise):
         return y, y if train else None
 
     def backward(
-        self, params: Params, saved: Any, dy: np.ndarray, *, need_dx: bool = True, dy_is_mine: bool = False
+        self, params: Params, saved: Any, dy: np.ndarray, *, need_dx: bool = True, overwrite_dy: bool = False
     ) -> tuple[np.ndarray | None, Params]:
         return kernels.sigmoid_backward(dy, saved) if need_dx else None, {}
 
@@ -95,7 +95,7 @@ class Tanh(_Elementwise):
         return y, y if train else None
 
     def backward(
-        self, params: Params, saved: Any, dy: np.ndarray, *, need_dx: bool = True, dy_is_mine: bool = False
+        self, params: Params, saved: Any, dy: np.ndarray, *, need_dx: bool = True, overwrite_dy: bool = False
     ) -> tuple[np.ndarray | None, Params]:
         return kernels.tanh_backward(dy, saved) if need_dx else None, {}
 
@@ -113,7 +113,7 @@ class GELU(_Elementwise):
         return kernels.gelu(floats(x)), x if train else None
 
     def backward(
-        self, params: Params, saved: Any, dy: np.ndarray, *, need_dx: bool = True, dy_is_mine: bool = False
+        self, params: Params, saved: Any, dy: np.ndarray, *, need_dx: bool = True, overwrite_dy: bool = False
     ) -> tuple[np.ndarray | None, Params]:
         return kernels.gelu_backward(dy, saved) if need_dx else None, {}
 

@@ -60,7 +60,7 @@ class Affine:
         dy: np.ndarray,
         *,
         need_dx: bool = True,
-        dy_is_mine: bool = False,
+        overwrite_dy: bool = False,
         factors: bool = False,
     ) -> tuple[np.ndarray | None, Params]:
         dy = floats(dy, saved.dtype)
@@ -97,7 +97,7 @@ class Flatten:
         return x.reshape(len(x), -1), shape_array(x.shape[1:]) if train else None
 
     def backward(
-        self, params: Params, saved: Any, dy: np.ndarray, *, need_dx: bool = True, dy_is_mine: bool = False
+        self, params: Params, saved: Any, dy: np.ndarray, *, need_dx: bool = True, overwrite_dy: bool = False
     ) -> tuple[np.ndarray | None, Params]:
         return dy.reshape(len(dy), *saved) if need_dx else None, {}
 
@@ -132,11 +132,11 @@ class Dropout:
         return kernels.dropout(floats(x), self.rate, rng)
 
     def backward(
-        self, params: Params, saved: Any, dy: np.ndarray, *, need_dx: bool = True, dy_is_mine: bool = False
+        self, params: Params, saved: Any, dy: np.ndarray, *, need_dx: bool = True, overwrite_dy: bool = False
     ) -> tuple[np.ndarray | None, Params]:
         if not need_dx or saved is None:
             return dy if need_dx else None, {}
-        return kernels.dropout_backward(dy, saved, self.rate, out=dy if dy_is_mine else None), {}
+        return kernels.dropout_backward(dy, saved, self.rate, out=dy if overwrite_dy else None), {}
 
     def plan(self, in_shape: Shape, batch: int, dtype: Any, *, train: bool = True) -> Plan:
         if not train or self.rate == 0:

@@ -81,7 +81,7 @@ class Conv2D:
         return kernels.conv2d(x, params["W"], params["b"], **self._window), x if train else None
 
     def backward(
-        self, params: Params, saved: Any, dy: np.ndarray, *, need_dx: bool = True, dy_is_mine: bool = False
+        self, params: Params, saved: Any, dy: np.ndarray, *, need_dx: bool = True, overwrite_dy: bool = False
     ) -> tuple[np.ndarray | None, Params]:
         dy = floats(dy, saved.dtype)
         dx, dW, db = kernels.conv2d_backward(dy, saved, params["W"], **self._window, need_dx=need_dx)
@@ -146,7 +146,7 @@ class MaxPool2D(_Pool):
         return y, {"index": index, "in_hw": shape_array(x.shape[1:3])} if train else None
 
     def backward(
-        self, params: Params, saved: Any, dy: np.ndarray, *, need_dx: bool = True, dy_is_mine: bool = False
+        self, params: Params, saved: Any, dy: np.ndarray, *, need_dx: bool = True, overwrite_dy: bool = False
     ) -> tuple[np.ndarray | None, Params]:
         if not need_dx:
             return None, {}
@@ -181,7 +181,7 @@ class AvgPool2D(_Pool):
         return y, shape_array(x.shape[1:3]) if train else None
 
     def backward(
-        self, params: Params, saved: Any, dy: np.ndarray, *, need_dx: bool = True, dy_is_mine: bool = False
+        self, params: Params, saved: Any, dy: np.ndarray, *, need_dx: bool = True, overwrite_dy: bool = False
     ) -> tuple[np.ndarray | None, Params]:
         if not need_dx:
             return None, {}

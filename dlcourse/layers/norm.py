@@ -54,7 +54,7 @@ class BatchNorm:
         return y, {"x": x, "mean": mean, "var": var, "unbiased_var": var * (count / (count - 1))}
 
     def backward(
-        self, params: Params, saved: Any, dy: np.ndarray, *, need_dx: bool = True, dy_is_mine: bool = False
+        self, params: Params, saved: Any, dy: np.ndarray, *, need_dx: bool = True, overwrite_dy: bool = False
     ) -> tuple[np.ndarray | None, Params]:
         x, mean, var = saved["x"], saved["mean"], saved["var"]
         dy = floats(dy, x.dtype)
@@ -111,7 +111,7 @@ class LayerNorm:
         return y, {"x": x, "mean": mean, "var": var} if train else None
 
     def backward(
-        self, params: Params, saved: Any, dy: np.ndarray, *, need_dx: bool = True, dy_is_mine: bool = False
+        self, params: Params, saved: Any, dy: np.ndarray, *, need_dx: bool = True, overwrite_dy: bool = False
     ) -> tuple[np.ndarray | None, Params]:
         x, mean, var = saved["x"], saved["mean"], saved["var"]
         dy = floats(dy, x.dtype)

@@ -203,7 +203,7 @@ def _one_micro_batch(
             kept = _kept(model, saved, x)
             _, dlogits = watch.call("loss", loss, logits, targets, total=len(batch))
             del logits
-            grads = watched.backward(params, saved, dlogits, dy_is_mine=True, release=True)[1]
+            grads = watched.backward(params, saved, dlogits, overwrite_dy=True, release=True)[1]
             del dlogits
         quiet_point([x, targets, grads])
         if optimizer is not None:

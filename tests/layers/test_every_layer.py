@@ -81,7 +81,7 @@ def test_backward_changes_dy_only_where_it_is_its_own(case):
     before = tree.copy([params, x, saved, dy])
     dx, grads = case.layer.backward(params, saved, dy)
     assert same_bits([params, x, saved, dy], before)
-    own_dx, own_grads = case.layer.backward(params, saved, dy.copy(), dy_is_mine=True)
+    own_dx, own_grads = case.layer.backward(params, saved, dy.copy(), overwrite_dy=True)
     assert same_bits([own_dx, own_grads], [dx, grads])
     assert same_bits([params, x, saved], before[:3])
 
@@ -90,8 +90,8 @@ def test_backward_changes_dy_only_where_it_is_its_own(case):
 def test_without_need_of_dx_there_is_none_and_the_gradients_are_the_same(case):
     params, _, _, saved, dy = run(case)
     _, grads = case.layer.backward(params, saved, dy)
-    for dy_is_mine in (False, True):
-        dx, alone = case.layer.backward(params, saved, dy.copy(), need_dx=False, dy_is_mine=dy_is_mine)
+    for overwrite_dy in (False, True):
+        dx, alone = case.layer.backward(params, saved, dy.copy(), need_dx=False, overwrite_dy=overwrite_dy)
         assert dx is None
         assert same_bits(alone, grads)
 
@@ -205,14 +205,14 @@ def test_plan_is_what_training_uses(case, batch, dtype, tracing):
     assert left == y_bytes + plan.own
     assert abs(peak - left - plan.forward_workspace) <= TOLERANCE
 
-    for dy_is_mine in (False, True):
+    for overwrite_dy in (False, True):
         dy = rng.standard_normal(y.shape).astype(dtype)
         (dx, grads), left, peak = measured(
-            lambda dy=dy, mine=dy_is_mine: layer.backward(params, saved, dy, dy_is_mine=mine)
+            lambda dy=dy, mine=overwrite_dy: layer.backward(params, saved, dy, overwrite_dy=mine)
         )
         shared = np.may_share_memory(dx, dy)
         assert shared <= plan.dx_is_dy
-        if dy_is_mine:
+        if overwrite_dy:
             assert shared == plan.dx_is_dy
         assert left == (0 if shared else dx.nbytes) + tree.nbytes(grads)
         assert abs(peak - left - plan.backward_workspace) <= TOLERANCE

@@ -159,8 +159,8 @@ meeting: threading.Barrier
 class Meeting(L.Affine):
     """Affine whose backward waits until another worker is there too: both stand at their highest moment at once."""
 
-    def backward(self, params, saved, dy, *, need_dx=True, dy_is_mine=False):
-        result = super().backward(params, saved, dy, need_dx=need_dx, dy_is_mine=dy_is_mine)
+    def backward(self, params, saved, dy, *, need_dx=True, overwrite_dy=False):
+        result = super().backward(params, saved, dy, need_dx=need_dx, overwrite_dy=overwrite_dy)
         if threading.current_thread() is not threading.main_thread():  # which measures one micro-batch by itself
             meeting.wait(timeout=30)
         return result
