@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 import time
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -50,6 +51,11 @@ def _called(arguments: list[str] | None) -> int:
         return 130
     except BrokenPipeError:
         raise
+    except ModuleNotFoundError as error:
+        from dlcourse.doctor import INSTALL
+
+        print(f"dlcourse: error: the package {error.name} is missing; {INSTALL}", file=sys.stderr)
+        return 2 if options.run is admit else 1  # of admit, 1 means refused
     except (ValueError, TypeError, OSError, ArithmeticError, MemoryError) as error:
         print(f"dlcourse: error: {error or type(error).__name__}", file=sys.stderr)
         return 1
@@ -69,11 +75,14 @@ def lab(options: argparse.Namespace) -> int:
     notebook = Path("notebooks", "00_start_here.ipynb")
     if not (project / notebook).exists():
         raise FileNotFoundError(f"{notebook} is not beside the package: run this in a clone of the project")
+    if find_spec("jupyterlab") is None:
+        raise ModuleNotFoundError("No module named 'jupyterlab'", name="jupyterlab")
     command = [sys.executable, "-m", "jupyterlab", "--ServerApp.ip=127.0.0.1", f"--ServerApp.root_dir={project}"]
     command.append(f"--LabApp.default_url=/lab/tree/{notebook.as_posix()}")  # opened, and in the printed address
     command += ["--LabApp.news_url=None", "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate"]
     command.append(f"--LabApp.app_settings_dir={project / 'scripts' / 'lab_settings'}")  # no question about news either
-    command.append("--Application.log_level=WARN")  # the address stands at the end, and not above twenty other lines
+    command.append("--Application.log_level=ERROR")  # the address stands at the end, and not above twenty other lines
+    command.append("--ServerApp.answer_yes=True")  # Ctrl-C stops it, without a question
     command.append("--KernelManager.transport_encryption=auto")  # without it each kernel prints a warning
     if hasattr(os, "geteuid") and os.geteuid() == 0:
         command.append("--allow-root")  # in a container
@@ -81,7 +90,12 @@ def lab(options: argparse.Namespace) -> int:
         command.append("--no-browser")
     if options.port is not None:
         command.append(f"--ServerApp.port={options.port}")
-    return subprocess.run(command, cwd=project, check=False).returncode
+    if os.name == "nt":
+        return subprocess.run(command, cwd=project, check=False).returncode
+    # JupyterLab takes the place of this process: whoever ends it ends the server and its kernels, and leaves none behind.
+    sys.stdout.flush()
+    os.chdir(project)
+    os.execv(command[0], command)
 
 
 def doctor(options: argparse.Namespace) -> int:

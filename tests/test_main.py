@@ -106,23 +106,6 @@ def test_what_cannot_be_done_is_one_line_and_ends_with_1(arguments, expected, ca
     assert error.count("\n") == 1
 
 
-def test_doctor_reports_a_line_for_each_thing_and_as_json(capsys):
-    code = main(["doctor", "--json"])
-    findings = json.loads(capsys.readouterr().out)
-    assert code == (0 if all(finding["ok"] for finding in findings) else 1)
-    assert {"Python", "packages", "free memory", "data folder"} <= {finding["what"] for finding in findings}
-
-
-def test_doctor_says_what_mends_a_thing_that_is_missing(monkeypatch):
-    from dlcourse import doctor
-
-    monkeypatch.setattr(doctor, "NEEDED", (*doctor.NEEDED, "no_such_package"))
-    text = doctor.report()
-    assert "no_such_package" in text
-    assert "make install" in text
-    assert "to mend" in text.splitlines()[-1]
-
-
 def test_a_reader_that_goes_away_ends_a_command_quietly(tmp_path):
     for arguments, codes in ((["train", "mlp"], {141}), (["doctor"], {141}), (["--help"], {0, 141})):
         reading, writing = os.pipe()
