@@ -94,7 +94,9 @@ def departures() -> list[str]:
 
     if not PINS.exists():
         return []
-    lines = (line for line in PINS.read_text(encoding="utf-8").splitlines() if line.strip() and not line.startswith("#"))
+    lines = (
+        line for line in PINS.read_text(encoding="utf-8").splitlines() if line.strip() and not line.startswith("#")
+    )
     pins = [pin for pin in map(Requirement, lines) if pin.marker is None or pin.marker.evaluate()]
     tested = {pin.name.lower().replace("_", "-"): pin.specifier for pin in pins}
     versions = {name: version for name, version in installed().items() if version is not None}
