@@ -22,6 +22,7 @@ from pathlib import Path
 
 import nbformat
 import psutil
+import solutions
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 from traitlets.config import Config
@@ -324,6 +325,7 @@ def report(notebooks: list[Path], complaints_of: Callable[[Path], list[str]], go
 
 
 def report_stored(notebooks: list[Path], fresh: bool) -> int:
+    solutions.write()  # what the notebooks load
     failures = 0
     for path in notebooks:
         try:

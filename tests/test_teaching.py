@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from dlcourse.exercises.exercise import NOTEBOOKS, of_notebook
+from dlcourse.exercises.unit import NOTEBOOKS, of_notebook
 from notebooks import ROOT, paths
 
 TEXT = (ROOT / "TEACHING.md").read_text(encoding="utf-8")

@@ -12,8 +12,8 @@ import numpy as np
 
 from dlcourse.exercises import record
 from dlcourse.exercises.difference import difference, shown
-from dlcourse.exercises.exercise import Exercise, Wrong, find
 from dlcourse.exercises.limit import Called, TooLong, call
+from dlcourse.exercises.unit import Exercise, Wrong, find
 from dlcourse.units import binary
 
 LONGEST = 300  # characters of an error's text that are shown
@@ -249,7 +249,7 @@ def _asides(called: Called) -> str:
 
 def _praise(exercise: Exercise, function: Callable[..., Any], trials: list[_Trial]) -> str:
     said = ["right."]
-    if exercise.big is not None:
+    if exercise.large is not None:
         said = [f"right. {_cost(exercise, function)}"]
     warned = [trial for trial in trials if trial.called.warned or trial.called.printed]
     if warned:
@@ -277,8 +277,8 @@ def peak(exercise: Exercise, function: Callable[..., Any]) -> tuple[int, BaseExc
     raised instead."""
     from dlcourse.memory import traced_peak
 
-    assert exercise.big is not None
-    arguments = exercise.big(np.random.default_rng(0))
+    assert exercise.large is not None
+    arguments = exercise.large(np.random.default_rng(0))
     seconds = 60 if function is exercise.reference else exercise.seconds
     call(function, exercise.cases()[0][1], seconds)
     measured = _Measured(function, traced_peak)

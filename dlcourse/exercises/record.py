@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
-from dlcourse.exercises.exercise import NOTEBOOKS, Exercise, of_notebook
+from dlcourse.exercises.unit import NOTEBOOKS, Exercise, of_notebook
 
 FILE = "progress.json"
 FOLDER = "DLCOURSE_PROGRESS"  # environment variable: the folder of the file; without it the folder of the notebook

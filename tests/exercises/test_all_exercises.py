@@ -7,10 +7,11 @@ from typing import Any
 import nbformat
 import numpy as np
 import pytest
+import solutions
 
 from dlcourse.exercises.check import judge
-from dlcourse.exercises.exercise import NOTEBOOKS, Exercise, of_notebook
-from notebooks import ROOT, exercise_cells, exercise_of, paths, solution
+from dlcourse.exercises.unit import NOTEBOOKS, Exercise, of_notebook
+from notebooks import exercise_cells, exercise_of, paths, solution
 
 EXERCISES = {exercise.id: exercise for number in NOTEBOOKS for exercise in of_notebook(number)}
 CELLS = {
@@ -44,9 +45,9 @@ def test_each_exercise_stands_in_its_notebook_once_and_each_cell_is_of_an_exerci
     assert sorted(in_notebooks) == sorted(EXERCISES)
 
 
-def test_each_solution_is_of_an_exercise():
-    files = {file.stem.replace("_", ".") for file in (ROOT / "notebooks" / "solutions").glob("*.py")}
-    assert files == set(EXERCISES)
+def test_the_folder_of_solutions_is_what_make_notebooks_writes():
+    made = {solutions.file_of(exercise.id): solutions.text(exercise) for exercise in EXERCISES.values()}
+    assert {file: file.read_text(encoding="utf-8") for file in solutions.FOLDER.glob("*.py")} == made
 
 
 def test_the_stub_in_the_notebook_is_not_yet(exercise):
@@ -72,8 +73,9 @@ def test_the_solution_is_right_and_costs_no_more_than_the_reference(exercise):
     assert " × the reference's" not in verdict.text, verdict.text
 
 
-def test_the_reference_passes_its_own_check(exercise):
-    assert judge(exercise, exercise.reference).state == "right"
+@pytest.mark.parametrize(("exercise", "function"), [(e, f) for e in EXERCISES.values() for f in e.also_wrong])
+def test_a_further_wrong_answer_is_refused(exercise, function):
+    assert judge(exercise, function).state == "wrong"
 
 
 @pytest.mark.parametrize(("exercise", "wrong"), WRONG, ids=[f"{e.id}-{w.function.__name__}" for e, w in WRONG])

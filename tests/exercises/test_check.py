@@ -8,7 +8,7 @@ import pytest
 
 from dlcourse.exercises import check, hint, record
 from dlcourse.exercises.check import is_stub, judge
-from dlcourse.exercises.exercise import Exercise, Wrong, find
+from dlcourse.exercises.unit import Exercise, Wrong, find
 
 
 def affine_backward(dy, x, W):
@@ -42,7 +42,7 @@ EXERCISE = Exercise(
     inputs=inputs,
     hints=("First.", "Last."),
     wrong=(Wrong(mean_of_batch, "db is a mean."), Wrong(without_transposing, "W has to be transposed.")),
-    big=big,
+    large=big,
     costs=((3.0, "everything was copied"),),
     parts=("dx", "dW", "db"),
     seconds=30,

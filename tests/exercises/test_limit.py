@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from dlcourse.exercises.check import judge
-from dlcourse.exercises.exercise import Exercise, Wrong
 from dlcourse.exercises.limit import TooLong, call, unchanged, within
+from dlcourse.exercises.unit import Exercise, Wrong
 
 
 def double(x):

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from dlcourse.exercises import progress, record
-from dlcourse.exercises.exercise import of_notebook
+from dlcourse.exercises.unit import of_notebook
 
 
 @pytest.fixture(autouse=True)

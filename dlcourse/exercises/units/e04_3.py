@@ -1,0 +1,157 @@
+"""04.3  Cross-entropy and its gradient, in one."""
+
+import numpy as np
+
+from dlcourse.exercises.unit import solution, wrong
+
+parts = "loss", "dlogits"
+rtol = 1e-05
+hints = (
+    "The loss of a sample is log(sum of exp(z)) − z[label], where z is its row less the row's maximum.",
+    "z[np.arange(N), labels] takes the score of its label from each row.",
+    "The gradient is softmax(z), less 1 in the place of the label, all divided by N: the loss is a mean.",
+    "right = z[rows, labels]; np.exp(z, out=z); s = z.sum(axis=1, keepdims=True); loss: mean of log(s[:, 0]) − right.",
+)
+costs = (
+    (2.5, "you hold three arrays of this size or more at once: z, exp(z), p. One is enough: work on in z"),
+    (1.5, "you hold two arrays of this size at once. Take the scores of the labels out first, then work on in z"),
+)
+
+
+@solution
+def cross_entropy(logits, labels):
+    """logits (N, K), labels (N,) whole numbers -> mean loss, dlogits (N, K)."""
+    z = logits - logits.max(axis=1, keepdims=True)
+    rows = np.arange(len(z))
+    right = z[rows, labels]  # taken out before z is overwritten
+    np.exp(z, out=z)
+    s = z.sum(axis=1, keepdims=True)
+    loss = (np.log(s[:, 0]) - right).mean()  # never the log of a probability
+    z /= s  # the softmax
+    z[rows, labels] -= 1
+    z /= len(z)  # the loss is a mean
+    return float(loss), z
+
+
+def softmax(logits):
+    y = logits - logits.max(axis=-1, keepdims=True)
+    np.exp(y, out=y)
+    y /= y.sum(axis=-1, keepdims=True)
+    return y
+
+
+def scaled(logits, labels, of_loss, of_gradient):
+    loss, dlogits = cross_entropy(logits, labels)
+    return loss * of_loss, dlogits * of_gradient
+
+
+def log_of_p(logits, labels, least, *, times_target=False):
+    t = np.eye(logits.shape[1])[labels]
+    with np.errstate(all="ignore"):
+        logs = np.log(np.maximum(softmax(logits), least))
+        losses = -(t * logs) if times_target else -logs[t == 1]
+    return float(losses.sum() / len(logits)), cross_entropy(logits, labels)[1]
+
+
+@wrong
+def sums(logits, labels):
+    """Your loss and your gradient are sums over the batch. The loss is a mean: divide both by N."""
+    return scaled(logits, labels, len(labels), len(labels))
+
+
+@wrong
+def gradient_not_divided(logits, labels):
+    """Your loss is right. Your gradient is N times too large, that of a sum over the batch: divide it by N."""
+    return scaled(logits, labels, 1, len(labels))
+
+
+@wrong
+def divided_by_classes(logits, labels):
+    """Your gradient is divided by N · K. The loss is a mean of N losses, one a sample: divide by N."""
+    return scaled(logits, labels, 1, 1 / logits.shape[1])
+
+
+@wrong
+def with_eps(logits, labels):
+    """You keep the probability away from 0 before the log. So no loss is above 27.6, and for [1000, 0, −1000] with
+    label 1 it should be 1000. log(sum of exp) − score needs no such limit."""
+    return log_of_p(logits, labels, 1e-12)
+
+
+@wrong
+def log_of_probability(logits, labels):
+    """You take the log of the probability. For [1000, 0, −1000] with label 1 it was rounded to 0, and your loss is
+    infinite; it should be 1000. Use log(sum of exp) − score."""
+    return log_of_p(logits, labels, 0.0)
+
+
+@wrong
+def product_with_target(logits, labels):
+    """You multiply log p by the target. Where p was rounded to 0 that is 0 · log 0, and this is NaN, even when the
+    answer is right. Use log(sum of exp) − score."""
+    return log_of_p(logits, labels, 0.0, times_target=True)
+
+
+@wrong
+def not_shifted(logits, labels):
+    """exp(1000) is infinite, and NaN follows. Subtract each row's maximum: in the loss it drops out again."""
+    rows = np.arange(len(logits))
+    with np.errstate(all="ignore"):
+        e = np.exp(logits)
+        s = e.sum(axis=1, keepdims=True)
+        p = e / s
+        p[rows, labels] -= 1
+        return float((np.log(s[:, 0]) - logits[rows, labels]).mean()), p / len(p)
+
+
+@wrong
+def sign_turned(logits, labels):
+    """Your gradient has the wrong sign. In the place of the label it is p − 1, which is never above 0."""
+    return scaled(logits, labels, 1, -1)
+
+
+@wrong
+def one_not_divided(logits, labels):
+    """You subtract 1 after dividing by N. It is (p − t)/N: subtract 1 first, then divide all of it."""
+    dlogits = softmax(logits) / len(logits)
+    dlogits[np.arange(len(logits)), labels] -= 1
+    return cross_entropy(logits, labels)[0], dlogits
+
+
+@wrong
+def score_not_shifted(logits, labels):
+    """In the loss you take the row's maximum from the scores in the logarithm, and not from the score of the label.
+    Both belong to the same shifted scores, z."""
+    loss, dlogits = cross_entropy(logits, labels)
+    return loss - float(logits.max(axis=1).mean()), dlogits
+
+
+@wrong
+def targets_in_float64(logits, labels):
+    """The numbers are right, but the gradient is float64 where the scores were float32: np.eye makes float64, and the
+    larger kind wins. Subtract 1 in place at the labels instead; that needs no array of targets at all."""
+    t = np.eye(logits.shape[1])[labels]
+    return cross_entropy(logits, labels)[0], (softmax(logits) - t) / len(logits)
+
+
+@wrong
+def whole_columns(logits, labels):
+    """p[:, labels] takes whole columns, in all rows. You need one place in each row: p[np.arange(N), labels]."""
+    p = softmax(logits)
+    p[:, labels] -= 1
+    return cross_entropy(logits, labels)[0], p / len(p)
+
+
+def inputs(rng):
+    yield "one sample, equal scores", (np.zeros((1, 10)), np.array([3]))
+    yield "[1000, 0, -1000], label 1", (np.array([[1000.0, 0, -1000]]), np.array([1]))
+    yield "4 samples, 3 classes", (rng.standard_normal((4, 3)), np.array([0, 2, 2, 1]))
+    yield "3 samples, 3 classes", (3 * rng.standard_normal((3, 3)), np.array([2, 0, 1]))
+    yield "the same label five times", (rng.standard_normal((5, 4)), np.array([1, 1, 1, 1, 1]))
+    far = np.array([[1000.0, 0, 0], [-1000, -1001, -1002], [0, 0, 0]], np.float32)
+    yield "rows far apart, float32", (far, np.array([0, 2, 1]))
+    yield "labels in uint8", (rng.standard_normal((6, 10), dtype=np.float32), rng.integers(0, 10, 6).astype(np.uint8))
+
+
+def large(rng):
+    return rng.standard_normal((512, 1024), dtype=np.float32), rng.integers(0, 1024, 512)

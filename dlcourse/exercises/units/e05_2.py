@@ -1,0 +1,111 @@
+"""05.2  All windows, each in a row."""
+
+import numpy as np
+
+from dlcourse.exercises.unit import solution, wrong
+
+hints = (
+    "Make an empty array (N, H', W', kh, kw, C) of the dtype of x first. Fill it, and reshape it in the last line.",
+    "The simple way: loop over p and q, and copy padded[:, p·s : p·s + kh, q·s : q·s + kw] to [:, p, q].",
+    (
+        "The quick way: loop over i and j of the kernel. Its number (i, j) meets the pixels i, i + s, i + 2s, … of "
+        "the rows and j, j + s, … of the columns: padded[:, i : i + s·H' : s, j : j + s·W' : s]."
+    ),
+)
+
+
+@solution
+def im2col(x, kernel, stride, padding):
+    (kh, kw), (n, h, w, channels) = kernel, x.shape
+    padded = np.zeros((n, h + 2 * padding, w + 2 * padding, channels), x.dtype)
+    padded[:, padding : padding + h, padding : padding + w] = x
+    out_h = (h + 2 * padding - kh) // stride + 1
+    out_w = (w + 2 * padding - kw) // stride + 1
+    windows = np.empty((n, out_h, out_w, kh, kw, channels), x.dtype)
+    for i in range(kh):
+        for j in range(kw):
+            # W[i, j] meets each stride-th pixel from (i, j) on: one copy for all places at once
+            windows[:, :, :, i, j] = padded[:, i : i + stride * out_h : stride, j : j + stride * out_w : stride]
+    return windows.reshape(-1, kh * kw * channels)
+
+
+def out_size(size, kernel, stride, padding):
+    return (size + 2 * padding - kernel) // stride + 1
+
+
+def _windows(x, kernel, stride, padding, dtype=None):
+    """(N, H', W', kh, kw, C): a copy of every window."""
+    (kh, kw), (n, h, w, c) = kernel, x.shape
+    out_h, out_w = out_size(h, kh, stride, padding), out_size(w, kw, stride, padding)
+    padded = np.zeros((n, h + 2 * padding, w + 2 * padding, c), x.dtype)
+    padded[:, padding : padding + h, padding : padding + w] = x
+    windows = np.empty((n, out_h, out_w, kh, kw, c), dtype or x.dtype)
+    for i in range(kh):
+        for j in range(kw):
+            windows[:, :, :, i, j] = padded[:, i : i + stride * out_h : stride, j : j + stride * out_w : stride]
+    return windows
+
+
+@wrong
+def channels_first(x, kernel, stride, padding):
+    """In each of your rows the channel comes first, then the places of the window: (C, kh, kw). The weights are (kh,
+    kw, C, F), so the channel must come last, or the product meets the wrong weights."""
+    windows = _windows(x, kernel, stride, padding)
+    return windows.transpose(0, 1, 2, 5, 3, 4).reshape(-1, windows[0, 0, 0].size)
+
+
+@wrong
+def columns_before_rows(x, kernel, stride, padding):
+    """Inside your rows the window goes column by column: kw before kh. The weights are (kh, kw, C, F): row by row."""
+    windows = _windows(x, kernel, stride, padding)
+    return windows.transpose(0, 1, 2, 4, 3, 5).reshape(-1, windows[0, 0, 0].size)
+
+
+@wrong
+def windows_in_columns(x, kernel, stride, padding):
+    """Your windows stand in the columns of the matrix, so it is transposed. The name says so, and some packages do it.
+    Here each window is a row, so that x-columns @ W is a product of (places, numbers) with (numbers, F)."""
+    return im2col(x, kernel, stride, padding).T
+
+
+@wrong
+def pictures_last(x, kernel, stride, padding):
+    """Your rows go place by place, and through all pictures at each place. The output is (N, H', W', F): the picture
+    must be the slowest axis, or a reshape mixes the pictures."""
+    windows = _windows(x, kernel, stride, padding)
+    return windows.transpose(1, 2, 0, 3, 4, 5).reshape(-1, windows[0, 0, 0].size)
+
+
+@wrong
+def in_float64(x, kernel, stride, padding):
+    """Your numbers are right and the dtype is float64: np.zeros and np.empty take it when nothing is said. Then the
+    columns take twice the bytes. Give them the dtype of x."""
+    return _windows(x, kernel, stride, padding, np.float64).reshape(-1, kernel[0] * kernel[1] * x.shape[3])
+
+
+@wrong
+def not_padded(x, kernel, stride, padding):
+    """You left the padding out. Lay x into an array of zeros of H + 2 · padding rows and W + 2 · padding columns first."""
+    return im2col(x, kernel, stride, 0)
+
+
+@wrong
+def padded_on_all_axes(x, kernel, stride, padding):
+    """np.pad(x, padding) lays a border around all four axes: you have more pictures and more channels than before. Pad
+    the height and the width only: ((0, 0), (padding, padding), (padding, padding), (0, 0))."""
+    return im2col(np.pad(x, padding), kernel, stride, 0)
+
+
+@wrong
+def every_place(x, kernel, stride, padding):
+    """You have a row for each place of stride 1. The windows stand stride pixels apart: place p begins at p · stride."""
+    return im2col(x, kernel, 1, padding)
+
+
+def inputs(rng):
+    yield "one picture, 3 × 3, one channel, kernel 2 × 2", (np.arange(9.0).reshape(1, 3, 3, 1), (2, 2), 1, 0)
+    yield "two pictures, 4 × 5, three channels, kernel 2 × 3", (rng.standard_normal((2, 4, 5, 3)), (2, 3), 1, 0)
+    yield "stride 2 that does not divide, padding 1", (rng.standard_normal((2, 6, 5, 2)), (3, 2), 2, 1)
+    yield "stride larger than the kernel", (rng.standard_normal((1, 7, 8, 2)), (2, 2), 3, 0)
+    yield "float32", (rng.standard_normal((3, 4, 4, 2), dtype=np.float32), (3, 3), 1, 1)
+    yield "whole numbers in uint8", (rng.integers(0, 256, (2, 4, 4, 3), dtype=np.uint8), (1, 3), 1, 0)

@@ -1,0 +1,110 @@
+"""11.2  Gradients of micro-batches, added up."""
+
+import numpy as np
+
+from dlcourse.exercises.unit import solution, wrong
+
+hints = (
+    (
+        "The loss of the batch is a sum over its samples, divided by their number. Which number is that, if you look "
+        "at a micro-batch only?"
+    ),
+    (
+        "Every sample's part must be divided by the size of the *whole* batch. So call `gradient(…, …, len(x))` for "
+        "each micro-batch, and add. Nothing is divided afterwards."
+    ),
+    (
+        "Keep one array and add each new gradient to it in place (`total += …`). A slice may go past the end: "
+        "`x[8:12]` of ten rows has two rows."
+    ),
+)
+costs = (
+    (3.5, "all gradients are alive before they are added; add each one as soon as it is there"),
+    (
+        1.3,
+        (
+            "a third array of the same size is alive: `total = total + …` makes one, and so does a name that keeps "
+            "the gradient before"
+        ),
+    ),
+)
+
+
+@solution
+def accumulated(gradient, x, y, micro_batch):
+    """gradient(x, y, total) -> array.  x (N, …), y (N, …) -> the gradient of the whole batch, by micro-batches."""
+    total = gradient(x[:micro_batch], y[:micro_batch], len(x))  # divided by N of the whole batch
+    for start in range(micro_batch, len(x), micro_batch):
+        end = start + micro_batch  # may lie behind the last row: the slice then ends there
+        total += gradient(x[start:end], y[start:end], len(x))  # in place: two arrays at a time, never three
+    return total
+
+
+def _pieces(x, y, micro_batch):
+    starts = range(0, len(x), micro_batch)
+    return [(x[start : start + micro_batch], y[start : start + micro_batch]) for start in starts]
+
+
+def of_a_line(x, y, total):
+    """The gradient of ½ (x W − y)², summed over the samples and divided by `total`, at W = 0.
+    x (n, D), y (n, U) -> (D, U)."""
+    dW = x.T @ -y
+    dW /= total
+    return dW
+
+
+@wrong
+def sum_of_means(gradient, x, y, micro_batch):
+    """You divide by the size of the micro-batch and add. With four micro-batches the result is four times too large.
+    `total` is the size of the whole batch."""
+    return sum(gradient(a, b, len(a)) for a, b in _pieces(x, y, micro_batch))  # type: ignore[return-value]
+
+
+@wrong
+def mean_of_means(gradient, x, y, micro_batch):
+    """You take the mean of the micro-batches' means. That is right where all have the same size; a shorter last one
+    counts too much. Divide each by the size of the whole batch, and only add."""
+    return sum_of_means(gradient, x, y, micro_batch) / len(_pieces(x, y, micro_batch))
+
+
+@wrong
+def by_micro_batch(gradient, x, y, micro_batch):
+    """`total` is the number that the loss of the whole batch is divided by: `len(x)`, not `micro_batch`."""
+    return sum(gradient(a, b, micro_batch) for a, b in _pieces(x, y, micro_batch))  # type: ignore[return-value]
+
+
+@wrong
+def rest_forgotten(gradient, x, y, micro_batch):
+    """The last micro-batch is left out where it is not full. Its samples belong to the batch too."""
+    pieces = [pair for pair in _pieces(x, y, micro_batch) if len(pair[0]) == micro_batch]
+    return sum(gradient(a, b, len(x)) for a, b in pieces)  # type: ignore[return-value]
+
+
+@wrong
+def divided_twice(gradient, x, y, micro_batch):
+    """You divide by `len(x)`, and then once more by the number of micro-batches. The first is enough."""
+    return accumulated(gradient, x, y, micro_batch) / len(_pieces(x, y, micro_batch))
+
+
+@wrong
+def last_one(gradient, x, y, micro_batch):
+    """This is the gradient of the last micro-batch alone. The earlier ones were written over: add to them."""
+    a, b = _pieces(x, y, micro_batch)[-1]
+    return gradient(a, b, len(x))
+
+
+def inputs(rng):
+    def draw(n, dtype=np.float64):
+        return of_a_line, rng.standard_normal((n, 3)).astype(dtype), rng.standard_normal((n, 2)).astype(dtype)
+
+    yield "12 samples in micro-batches of 4", (*draw(12), 4)
+    yield "10 samples in micro-batches of 4: the last has 2", (*draw(10), 4)
+    yield "the whole batch is one micro-batch", (*draw(6), 6)
+    yield "a micro-batch that is larger than the batch", (*draw(5), 8)
+    yield "one sample at a time", (*draw(3), 1)
+    yield "float32", (*draw(9, np.float32), 4)
+
+
+def large(rng):
+    x = rng.standard_normal((20, 768), dtype=np.float32)
+    return of_a_line, x, rng.standard_normal((20, 512), dtype=np.float32), 2
