@@ -135,7 +135,7 @@ def test_blocks_do_not_change_a_bit(make, sizes, block, seed):
         grads = tree.map(lambda p: rng.standard_normal(p.shape).astype(np.float32), params)
         opt.update(params, grads, slots)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(optim, "BLOCK", block)
+            patch.setattr(optim, "BLOCK_NUMBERS", block)
             opt.update(other, grads, other_slots)
     assert bits(params) == bits(other)
 
@@ -393,4 +393,4 @@ def test_a_norm_is_summed_in_float64():
 
 def test_clipping_allocates_one_block_whatever_the_gradients_are():
     grads = {"a": np.ones(300_000, np.float32), "b": np.ones((500, 600))}
-    assert traced_peak(lambda: optim.clip_by_norm(grads, 1.0)) < 8 * optim.BLOCK + 4096
+    assert traced_peak(lambda: optim.clip_by_norm(grads, 1.0)) < 8 * optim.BLOCK_NUMBERS + 4096
