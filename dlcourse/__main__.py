@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NoReturn
@@ -30,6 +31,8 @@ def main(arguments: list[str] | None = None) -> int:
     ):  # None where the shell closed it (2>&-); and a file opened later would take its place
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115  it stays open to the end
+        with suppress(AttributeError):  # a sign that a terminal's encoding lacks, such as a multiplication sign, is "?"
+            getattr(sys, name).reconfigure(errors="replace")
     try:
         try:
             return _called(arguments)
@@ -143,7 +146,7 @@ def train(options: argparse.Namespace) -> int:
         history = fit(
             model, params, data.train, optimizer=optimizer, epochs=options.epochs, seed=options.seed, **cut,
             checkpoint=options.checkpoint, checkpoint_every=options.checkpoint_every, resume=options.resume,
-            progress=not options.json, callbacks=[look],
+            progress=not options.json and sys.stderr.isatty(), callbacks=[look],
         )  # fmt: skip
         result = evaluate(model, params, data.test, batch_size=options.micro_batch, workers=options.workers)
     seconds = time.perf_counter() - started
@@ -213,7 +216,11 @@ def bench(options: argparse.Namespace) -> int:
     from dlcourse.bench import CASES, SIDES, run, table
 
     if options.growth:
+        if options.picture:
+            raise ValueError("--picture draws seconds against bytes of the cases, not of --growth")
         return _growth(options)
+    if options.picture and not os.access(Path(options.picture).resolve().parent, os.W_OK):
+        raise FileNotFoundError(f"--picture {options.picture}: its folder is not there, or cannot be written")
     chosen = [case for case in CASES if options.only is None or options.only in str(case)]
     if not chosen:
         raise ValueError(f"no case has {options.only!r} in its name; there are: {'; '.join(map(str, CASES))}")
@@ -247,8 +254,8 @@ def _growth(options: argparse.Namespace) -> int:
 
     measured = []
     if not options.json:
-        print("A stack of 3×3 convolutions with ReLU, and an affine layer; forward, backward and Adam on one thread.")
-        print(f"What does not grow: batch {BATCH}, {SIDE} × {SIDE} pixels, {CHANNELS} channels, {DEPTH} layers.")
+        print("A stack of 3x3 convolutions with ReLU, and an affine layer; forward, backward and Adam on one thread.")
+        print(f"What does not grow: batch {BATCH}, {SIDE} x {SIDE} pixels, {CHANNELS} channels, {DEPTH} layers.")
         print("Workers are threads of their own, for a batch of 100 in micro-batches of 25.\n")
     for axis, sizes in grow(options.rounds):
         measured += [one.to_dict() for one in sizes]
@@ -345,8 +352,8 @@ def _parser() -> argparse.ArgumentParser:
     one.add_argument("--json", action="store_true", help="for machines")
 
     one = command(train)
-    one.add_argument("network", choices=NETWORKS, help="one of %(choices)s")
-    one.add_argument("--data", choices=DATA, default="digits", help="one of %(choices)s (default: %(default)s)")
+    one.add_argument("network", choices=NETWORKS, help="the network to train")
+    one.add_argument("--data", choices=DATA, default="digits", help="(default: %(default)s)")
     one.add_argument("--samples", type=_positive, help="how many training pictures to draw, for shapes")
     one.add_argument(
         "--path", type=_path, help="the archive or folder to read cifar10 or mnist from, instead of the network"
@@ -356,15 +363,17 @@ def _parser() -> argparse.ArgumentParser:
     one.add_argument("--micro-batch", type=_positive, default=25, help="samples at a time (default: %(default)s)")
     workers = min(4, usable_cores())
     one.add_argument("--workers", type=_positive, default=workers, help="threads (default: the cores, at most 4)")
-    one.add_argument(
-        "--optimizer", choices=OPTIMIZERS, default="Adam", help="one of %(choices)s (default: %(default)s)"
-    )
+    one.add_argument("--optimizer", choices=OPTIMIZERS, default="Adam", help="(default: %(default)s)")
     one.add_argument("--lr", type=float, help="learning rate (default: the optimizer's own)")
     one.add_argument(
         "--seed", type=_whole, default=0, help="of parameters, data order and dropout (default: %(default)s)"
     )
-    one.add_argument("--checkpoint", type=_path, metavar="FOLDER", help="write the state there, at the end and …")
-    one.add_argument("--checkpoint-every", type=_positive, metavar="STEPS", help="… each so many steps")
+    one.add_argument(
+        "--checkpoint", type=_path, metavar="FOLDER", help="write the state there, at the end of the training"
+    )
+    one.add_argument(
+        "--checkpoint-every", type=_positive, metavar="STEPS", help="write it after each so many steps, too"
+    )
     one.add_argument("--resume", action="store_true", help="go on from the checkpoint, to the bit")
     one.add_argument("--json", action="store_true", help="one JSON object at the end, and nothing else")
 

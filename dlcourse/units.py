@@ -3,6 +3,7 @@
 import re
 
 SIZES = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
+LIMIT = 2**60  # bytes, more than any machine has
 
 
 def binary(count: float) -> str:
@@ -19,21 +20,29 @@ def binary(count: float) -> str:
 
 
 def parse(size: int | str) -> int:
-    """The bytes that a text names: "200 MiB", "200MiB", "1.5 GiB", "4096". An int is returned as it is.
+    """The bytes that a text names: "200 MiB", "200MiB", "1.5 GiB". An int is returned as it is.
 
-    Raises ValueError for another text and for less than one byte, TypeError for another type. Decimal units (MB) are
-    refused: everything here is shown in binary ones.
+    Raises ValueError for another text, for less than one byte and for more than any machine has, TypeError for another
+    type. Decimal units (MB) are refused with the binary size that they mean: everything here is shown in binary ones.
     """
     if isinstance(size, bool) or not isinstance(size, int | str):
         raise TypeError(f'a size is a number of bytes or a text such as "200 MiB", got {size!r}')
-    if isinstance(size, str):
-        found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(|B|KiB|MiB|GiB)\s*", size, re.IGNORECASE)
-        if found is None:
-            raise ValueError(f'expected a size such as "200 MiB" (units B, KiB, MiB, GiB), got {size!r}')
-        unit = next(unit for unit in SIZES if unit.lower() == (found[2] or "B").lower())
-        count = int(float(found[1]) * SIZES[unit])
-    else:
-        count = size
-    if count < 1:
-        raise ValueError(f"a size must be at least one byte, got {size!r}")
+    count = size if isinstance(size, int) else _read(size)
+    if not 1 <= count < LIMIT:
+        raise ValueError(f"a size must be at least one byte and less than {binary(LIMIT)}, got {str(size)[:40]!r}")
     return count
+
+
+def _read(text: str) -> int:
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", text, re.IGNORECASE)
+    factors = {unit.lower(): factor for unit, factor in SIZES.items()}
+    decimal = {"kb": 10**3, "mb": 10**6, "gb": 10**9}
+    unit = found[2].lower() if found else ""
+    if found and unit in factors:
+        return int(min(float(found[1]) * factors[unit], LIMIT))
+    hint = ""
+    if found and unit in decimal:
+        hint = f"; that would be {binary(float(found[1]) * decimal[unit])}"
+    elif found and not unit:
+        hint = f"; write {found[1]}B for bytes"
+    raise ValueError(f'expected a size such as "200 MiB" (units B, KiB, MiB, GiB), got {text[:40]!r}{hint}')

@@ -146,3 +146,26 @@ def test_an_interrupted_training_says_what_stands_and_how_to_go_on(tmp_path, mon
     assert "before the first checkpoint" in capsys.readouterr().err
     assert main(["train", "mlp", "--json"]) == 130
     assert capsys.readouterr().err == "dlcourse: stopped\n"
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "cp437", "cp1251"])
+def test_a_terminal_that_lacks_a_sign_gets_another_one_and_no_traceback(tmp_path, encoding):
+    environment = {**os.environ, "PYTHONIOENCODING": encoding}
+    for arguments in (["train", "--help"], ["bench", "--help"], ["admit", "mlp", "--budget", "1GiB\u00d7"]):
+        command = [sys.executable, "-m", "dlcourse", *arguments]
+        done = subprocess.run(command, capture_output=True, env=environment, cwd=tmp_path, timeout=120, check=False)
+        assert b"Traceback" not in done.stderr, done.stderr
+        assert done.returncode == (2 if arguments[0] == "admit" else 0)
+
+
+def test_a_picture_that_cannot_be_written_is_told_before_anything_is_measured(monkeypatch, capsys):
+    from dlcourse import bench
+
+    monkeypatch.setattr(bench, "run", lambda *_a, **_o: pytest.fail("measured first"))
+    assert main(["bench", "--only", "step mlp", "--picture", "no/such/folder/x.png"]) == 1
+    assert "no/such/folder/x.png: its folder is not there" in capsys.readouterr().err
+
+
+def test_a_log_gets_no_progress_bar(tmp_path):
+    done = run("train", "mlp", "--epochs", "2", cwd=tmp_path)
+    assert "\r" not in done.stderr

@@ -9,15 +9,15 @@ SIDES = ("dlcourse", "textbook", "torch", "torch channels last")
 
 # The layers of cifar_cnn, each alone: (layer, the shape of one input). PyTorch's side has the same names.
 LAYERS: dict[str, tuple[Any, tuple[int, ...]]] = {
-    "conv2d 3→32": (L.Conv2D(32, 3, padding=1), (32, 32, 3)),
-    "conv2d 32→32": (L.Conv2D(32, 3, padding=1), (32, 32, 32)),
-    "conv2d 32→64": (L.Conv2D(64, 3, padding=1), (16, 16, 32)),
-    "conv2d 64→64": (L.Conv2D(64, 3, padding=1), (16, 16, 64)),
+    "conv2d 3 to 32": (L.Conv2D(32, 3, padding=1), (32, 32, 3)),
+    "conv2d 32 to 32": (L.Conv2D(32, 3, padding=1), (32, 32, 32)),
+    "conv2d 32 to 64": (L.Conv2D(64, 3, padding=1), (16, 16, 32)),
+    "conv2d 64 to 64": (L.Conv2D(64, 3, padding=1), (16, 16, 64)),
     "relu": (L.ReLU(), (32, 32, 32)),
     "max pooling": (L.MaxPool2D(2), (32, 32, 32)),
     "dropout": (L.Dropout(0.25), (16, 16, 32)),
     "batch norm": (L.BatchNorm(), (32, 32, 32)),
-    "affine 4096→512": (L.Affine(512), (4096,)),
+    "affine 4096 to 512": (L.Affine(512), (4096,)),
 }
 
 

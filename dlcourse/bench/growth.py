@@ -125,6 +125,6 @@ def growth_table(axis: Axis, sizes: list[Grown]) -> str:
         ):
             at_zero, slope, share = line(x, y)
             lines.append(
-                f"  {what} against {axis.against}: {written(at_zero)} + {written(slope)} each, R² = {share:.5f}"
+                f"  {what} against {axis.against}: {written(at_zero)} + {written(slope)} each, R2 = {share:.5f}"
             )
     return "\n".join(lines)

@@ -10,15 +10,15 @@ import torch  # type: ignore[import-not-found]
 from torch import nn
 
 LAYERS = {  # name: (what makes it, shape of one input)
-    "conv2d 3→32": (lambda: nn.Conv2d(3, 32, 3, padding=1), (3, 32, 32)),
-    "conv2d 32→32": (lambda: nn.Conv2d(32, 32, 3, padding=1), (32, 32, 32)),
-    "conv2d 32→64": (lambda: nn.Conv2d(32, 64, 3, padding=1), (32, 16, 16)),
-    "conv2d 64→64": (lambda: nn.Conv2d(64, 64, 3, padding=1), (64, 16, 16)),
+    "conv2d 3 to 32": (lambda: nn.Conv2d(3, 32, 3, padding=1), (3, 32, 32)),
+    "conv2d 32 to 32": (lambda: nn.Conv2d(32, 32, 3, padding=1), (32, 32, 32)),
+    "conv2d 32 to 64": (lambda: nn.Conv2d(32, 64, 3, padding=1), (32, 16, 16)),
+    "conv2d 64 to 64": (lambda: nn.Conv2d(64, 64, 3, padding=1), (64, 16, 16)),
     "relu": (nn.ReLU, (32, 32, 32)),
     "max pooling": (lambda: nn.MaxPool2d(2), (32, 32, 32)),
     "dropout": (lambda: nn.Dropout(0.25), (32, 16, 16)),
     "batch norm": (lambda: nn.BatchNorm2d(32), (32, 32, 32)),
-    "affine 4096→512": (lambda: nn.Linear(4096, 512), (4096,)),
+    "affine 4096 to 512": (lambda: nn.Linear(4096, 512), (4096,)),
 }
 
 

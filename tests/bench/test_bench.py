@@ -89,12 +89,12 @@ def test_json_holds_every_side(capsys):
 
 
 def test_a_layer_alone_has_the_operations_of_forward_and_both_gradients():
-    assert operations(Case("layer", "conv2d 32→32", 100)) == 3 * 2 * 100 * 32 * 32 * 9 * 32 * 32
+    assert operations(Case("layer", "conv2d 32 to 32", 100)) == 3 * 2 * 100 * 32 * 32 * 9 * 32 * 32
     assert operations(Case("layer", "relu", 100)) == 0
 
 
 def test_the_textbook_takes_part_where_its_convolution_does():
-    assert "textbook" in Case("layer", "conv2d 64→64", 100).sides
+    assert "textbook" in Case("layer", "conv2d 64 to 64", 100).sides
     assert "textbook" not in Case("layer", "relu", 100).sides
     (results,) = run([Case("layer", "max pooling", 30)], rounds=2, threads=2)
     assert [one.side for one in results] == ["dlcourse"]
