@@ -186,6 +186,16 @@ def blobs(n: int, shape: tuple[int, ...] = (8, 8, 1), classes: int = 10, seed: i
     return SimpleNamespace(x=x, y=y)
 
 
+def assert_close(actual: Any, desired: Any, rtol: float) -> None:
+    """Equal but for rounding: no entry is off by more than rtol × the largest one.
+
+    Another BLAS kernel adds in another order. An entry that nearly cancels is then off by the rounding of its terms,
+    which are as large as the other entries: a tolerance relative to the entry itself holds on one processor only.
+    """
+    largest = float(np.abs(desired).max(initial=0))
+    np.testing.assert_allclose(actual, desired, rtol=0, atol=rtol * largest)
+
+
 def same_bits(a: Any, b: Any) -> bool:
     """Whether two trees of arrays are equal, names, dtypes and every bit."""
     a, b = tree.flatten(a), tree.flatten(b)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from helpers import same_bits
+from helpers import assert_close, same_bits
 
 from dlcourse import layers as L
 from dlcourse import losses, memory, models, optim, tree
@@ -10,22 +10,29 @@ from dlcourse.factors import Factors, multiply_out
 from dlcourse.model import Sequential
 from dlcourse.train import gradients
 
-RNG = np.random.default_rng(0)
+
+def normal(rng, *shape, dtype=np.float64):
+    return rng.standard_normal(shape).astype(dtype)
 
 
-def normal(*shape, dtype=np.float64):
-    return RNG.standard_normal(shape).astype(dtype)
+@pytest.fixture
+def rng():
+    """A generator of each test's own: one test alone sees the same numbers as the whole file does."""
+    return np.random.default_rng(0)
 
 
-def test_the_product_is_the_sum_over_the_parts():
-    parts = [(normal(m, 5), normal(m, 3)) for m in (1, 4, 2)]
+def test_the_product_is_the_sum_over_the_parts(rng):
+    parts = [(normal(rng, m, 5), normal(rng, m, 3)) for m in (1, 4, 2)]
     whole = sum((Factors((part,)) for part in parts[1:]), Factors((parts[0],)))
-    np.testing.assert_allclose(whole.product(), sum(x.T @ dy for x, dy in parts), rtol=1e-12)
+    assert_close(whole.product(), sum(x.T @ dy for x, dy in parts), 1e-12)
 
 
-def test_multiplying_out_leaves_arrays_where_arrays_were():
-    W, b = normal(5, 3), normal(3)
-    grads = {"block": {"affine_1": {"W": Factors(((normal(2, 5), normal(2, 3)),)), "b": b}}, "affine_2": {"W": W}}
+def test_multiplying_out_leaves_arrays_where_arrays_were(rng):
+    W, b = normal(rng, 5, 3), normal(rng, 3)
+    grads = {
+        "block": {"affine_1": {"W": Factors(((normal(rng, 2, 5), normal(rng, 2, 3)),)), "b": b}},
+        "affine_2": {"W": W},
+    }
     multiply_out(grads)
     assert grads["block"]["affine_1"]["W"].shape == (5, 3)
     assert grads["block"]["affine_1"]["b"] is b and grads["affine_2"]["W"] is W
@@ -41,27 +48,27 @@ NETWORKS = {
 
 @pytest.mark.parametrize("name", NETWORKS)
 @pytest.mark.parametrize("micro_batch", [1, 3, 5])
-def test_micro_batches_give_the_gradient_of_the_whole_batch(name, micro_batch):
+def test_micro_batches_give_the_gradient_of_the_whole_batch(rng, name, micro_batch):
     model, in_shape = NETWORKS[name]
-    x, labels = normal(12, *in_shape), RNG.integers(0, 10, 12)
+    x, labels = normal(rng, 12, *in_shape), rng.integers(0, 10, 12)
     params = model.init(in_shape, np.random.default_rng(1), np.float64)
     handed = model.backward(
-        params, model.forward(params, x, train=True, rng=RNG)[1], normal(12, 10), release=True, batch=12
+        params, model.forward(params, x, train=True, rng=rng)[1], normal(rng, 12, 10), release=True, batch=12
     )[1]
     assert any(isinstance(leaf, Factors) for leaf in tree.leaves(handed))  # or the test says nothing of them
     _, whole = gradients(model, params, x, labels)
     _, cut = gradients(model, params, x, labels, micro_batch=micro_batch)
     _, by_two = gradients(model, params, x, labels, micro_batch=micro_batch, workers=2)
     assert [key for key, _ in tree.items(cut)] == [key for key, _ in tree.items(whole)]
-    for (key, a), b in zip(tree.items(whole), tree.leaves(cut), strict=True):
-        np.testing.assert_allclose(b, a, rtol=1e-10, atol=1e-14, err_msg=key)
+    for a, b in zip(tree.leaves(whole), tree.leaves(cut), strict=True):
+        assert_close(b, a, 1e-12)
     assert same_bits(cut, by_two)
 
 
-def test_float32_stays_float32():
+def test_float32_stays_float32(rng):
     model = models.mlp()
     params = model.init((8, 8, 1), np.random.default_rng(0))
-    x, labels = normal(12, 8, 8, 1, dtype=np.float32), RNG.integers(0, 10, 12)
+    x, labels = normal(rng, 12, 8, 8, 1, dtype=np.float32), rng.integers(0, 10, 12)
     assert {g.dtype for g in tree.leaves(gradients(model, params, x, labels, micro_batch=4)[1])} == {
         np.dtype("float32")
     }
@@ -83,25 +90,25 @@ class Doubled(L.Affine):
         return dx, {"W": 2 * grads["W"], "b": grads["b"]}
 
 
-def test_a_layer_with_a_backward_of_its_own_is_asked_for_its_arrays():
-    x, labels = normal(12, 96), RNG.integers(0, 10, 12)
+def test_a_layer_with_a_backward_of_its_own_is_asked_for_its_arrays(rng):
+    x, labels = normal(rng, 12, 96), rng.integers(0, 10, 12)
     plain, doubled = Sequential([L.Affine(64), L.Affine(10)]), Sequential([Doubled(64), L.Affine(10)])
     params = plain.init((96,), np.random.default_rng(1), np.float64)
     renamed = {"doubled_1": params["affine_1"], "affine_1": params["affine_2"]}
     _, once = gradients(plain, params, x, labels, micro_batch=4)
     _, twice = gradients(doubled, renamed, x, labels, micro_batch=4)
-    np.testing.assert_allclose(twice["doubled_1"]["W"], 2 * once["affine_1"]["W"], rtol=1e-12)
+    assert_close(twice["doubled_1"]["W"], 2 * once["affine_1"]["W"], 1e-12)
 
 
 @pytest.mark.parametrize("batch", [16, 40])
 @pytest.mark.parametrize(
     ("sizes", "in_shape"), [((1024, 1024, 10), (256,)), ((512, 10), (8, 8, 16)), ((2048, 8, 2048, 10), (64,))]
 )
-def test_the_bill_of_a_step_with_factors_is_that_of_the_ledger(sizes, in_shape, batch):
+def test_the_bill_of_a_step_with_factors_is_that_of_the_ledger(rng, sizes, in_shape, batch):
     layers = [part for size in sizes for part in (L.Affine(size), L.ReLU())][:-1]
     model = Sequential([*([L.Flatten()] if len(in_shape) > 1 else []), *layers])
     params = model.init(in_shape, np.random.default_rng(0))
-    x, labels = normal(batch, *in_shape, dtype=np.float32), RNG.integers(0, 10, batch)
+    x, labels = normal(rng, batch, *in_shape, dtype=np.float32), rng.integers(0, 10, batch)
     kinds = {"optimizer": optim.Adam(), "loss": losses.softmax_cross_entropy, "micro_batch": 8}
     comparison = memory.ledger(model, params, x, labels, **kinds).compare(
         bill := memory.bill(model, in_shape, batch_size=batch, **kinds)

@@ -234,6 +234,24 @@ def test_an_interrupt_at_any_moment_leaves_everything_as_it_was():
     assert interrupted == 200
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="no shell that ignores an interrupt")
+def test_a_course_that_was_started_in_the_background_stops_an_endless_loop_too():
+    code = """import signal, threading
+assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+from dlcourse.exercises.limit import TooLong, within
+def endless():
+    while True:
+        pass
+try:
+    within(0.2, endless)
+except TooLong as error:
+    print(error, signal.getsignal(signal.SIGINT) is signal.SIG_IGN)
+"""
+    command = ["/bin/sh", "-c", 'trap "" INT; exec "$@"', "sh", sys.executable, "-c", code]  # as `nohup dlcourse lab &`
+    run = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    assert run.stdout == "it had not ended after 0.2 s True\n"
+
+
 def test_a_limit_inside_a_limit_ends_as_too_long():
     with pytest.raises(TooLong):
         within(0.2, within, 20, time.sleep, 20)

@@ -2,7 +2,7 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from helpers import channels_last, conv_by_loops
+from helpers import assert_close, channels_last, conv_by_loops
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -38,7 +38,7 @@ def test_convolution_equals_loops_over_every_window(case, block):
     x, W, b, window = arrays(case)
     with mock.patch.object(conv, "BLOCK_BYTES", block):
         y = kernels.conv2d(x, W, b, **window)
-    np.testing.assert_allclose(y, conv_by_loops(x, W, b, **window), rtol=1e-12, atol=1e-12)
+    assert_close(y, conv_by_loops(x, W, b, **window), 1e-12)
 
 
 def gradient_errors(case, block, backward=kernels.conv2d_backward):
@@ -113,8 +113,8 @@ def test_columns_left_dirty_by_the_block_before_do_not_reach_the_next():
         x, W, b, window = arrays(((5, 4, 4, 2), (3, 3, 2, 2), {"padding": (1, 1)}))
         by_image = kernels.conv2d(x, W, b, **window)
         dx, _, _ = kernels.conv2d_backward(by_image, x, W, **window)
-    np.testing.assert_allclose(by_image, kernels.conv2d(x, W, b, **window), rtol=1e-13)
-    np.testing.assert_allclose(dx, kernels.conv2d_backward(by_image, x, W, **window)[0], rtol=1e-12, atol=1e-12)
+    assert_close(by_image, kernels.conv2d(x, W, b, **window), 1e-13)
+    assert_close(dx, kernels.conv2d_backward(by_image, x, W, **window)[0], 1e-12)
 
 
 def test_pixels_that_no_window_reaches_have_gradient_zero():
@@ -154,8 +154,8 @@ def test_convolution_equals_pytorch():
 def test_images_in_another_memory_order_give_the_same():
     x, W, b, _ = arrays(((2, 4, 5, 3), (3, 3, 3, 2), {}))
     first = np.ascontiguousarray(x.transpose(0, 3, 1, 2)).transpose(0, 2, 3, 1)  # (N, C, H, W) in memory
-    np.testing.assert_allclose(kernels.conv2d(first, W, b), kernels.conv2d(x, W, b), rtol=1e-13)
-    np.testing.assert_allclose(kernels.conv2d(x[:, ::-1, ::-1], W, b), conv_by_loops(x[:, ::-1, ::-1], W, b))
+    assert_close(kernels.conv2d(first, W, b), kernels.conv2d(x, W, b), 1e-13)
+    assert_close(kernels.conv2d(x[:, ::-1, ::-1], W, b), conv_by_loops(x[:, ::-1, ::-1], W, b), 1e-13)
 
 
 def test_out_takes_the_result_and_refuses_memory_that_is_not_in_one_piece():
