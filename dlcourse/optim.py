@@ -13,6 +13,7 @@ What stands under a "buffers" key in params is passed over.
 """
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, NamedTuple
 
@@ -24,6 +25,7 @@ BLOCK_NUMBERS = 16_384  # 64 KiB in float32, so that a block of everything stays
 
 Array = np.ndarray
 Slots = dict[str, Any]
+SlotShapes = dict[str, tuple[tuple[int, ...], np.dtype]]
 FLOATS = (np.float32, np.float64)
 IN_PLACE = ", so it cannot be changed in place; use "
 
@@ -64,8 +66,16 @@ class Optimizer:
         Allocates the slots. Raises, by the parameter's name, what `update` raises for parameters."""
         params = tree.trainable(params)
         for name, p in tree.items(params):
-            self._check("parameter", name, p, p)
-        return {"step": 0} | {slot: tree.map(lambda p: np.zeros(p.shape, p.dtype), params) for slot in self.needs.slots}
+            self._check("parameter", name, p, p.shape, p.dtype)
+        new = {slot: tree.map(lambda p, slot=slot: self._new_slot(slot, p), params) for slot in self.needs.slots}
+        return {"step": 0} | new
+
+    def slot_shapes(self, shape: tuple[int, ...], dtype: Any) -> SlotShapes:
+        """The shape and dtype of each slot of a parameter: its own, unless the optimizer has smaller ones."""
+        return dict.fromkeys(self.needs.slots, (shape, np.dtype(dtype)))
+
+    def _new_slot(self, slot: str, p: Array) -> Array:
+        return np.zeros(*self.slot_shapes(p.shape, p.dtype)[slot])
 
     def update(self, params: tree.Tree, grads: tree.Tree, slots: Slots, *, lr: float | None = None) -> None:
         """Change params and slots in place by one step; grads stay as they are.
@@ -91,8 +101,14 @@ class Optimizer:
         return self.needs.scratch + (self.weight_decay > 0 and not self.needs.decoupled)
 
     def _update_leaf(self, p: Array, g: Array, slots: list[Array], lr: float, step: int) -> None:
+        slots = [slot.reshape(-1) for slot in slots]
+        for block, p_block, g_block, scratch in self._blocks(p, g, lr):
+            self.rule(p_block, g_block, [slot[block] for slot in slots], scratch, lr, step)
+
+    def _blocks(self, p: Array, g: Array, lr: float) -> Iterator[tuple[slice, Array, Array, Array]]:
+        """(which numbers, those of p, those of the gradient, scratch), with weight decay done, a block at a time."""
         scratch = np.empty((self._scratch_blocks, BLOCK_NUMBERS), p.dtype)
-        p, slots = p.reshape(-1), [slot.reshape(-1) for slot in slots]
+        p = p.reshape(-1)
         flat = g.reshape(-1) if g.flags.c_contiguous else g.flat  # slices of the latter are copies, a block each
         for start in range(0, p.size, BLOCK_NUMBERS):
             block = slice(start, min(start + BLOCK_NUMBERS, p.size))
@@ -104,7 +120,7 @@ class Optimizer:
                 np.multiply(p_block, self.weight_decay, out=spare[-1])
                 spare[-1] += g_block
                 g_block = spare[-1]
-            self.rule(p_block, g_block, [slot[block] for slot in slots], spare, lr, step)
+            yield block, p_block, g_block, spare
 
     def _leaves(self, params: tree.Tree, grads: tree.Tree, slots: Slots) -> list[tuple[Array, Array, list[Array]]]:
         """-> (parameter, gradient, its slots) of every leaf, all of one shape and dtype."""
@@ -121,22 +137,24 @@ class Optimizer:
                 raise ValueError(f"{who}: there is a {what} of {min(extra)!r}, and no parameter of that name")
         leaves = []
         for name, p in flat["parameter"].items():
+            own = (p.shape, p.dtype)
+            expected = {f"slot {slot!r}": form for slot, form in self.slot_shapes(*own).items()}
             for what, arrays in flat.items():
-                array = arrays[name]
-                fits = array.shape == p.shape and array.dtype == p.dtype and array.dtype in FLOATS
+                array, form = arrays[name], expected.get(what, own)
+                fits = (array.shape, array.dtype) == form and p.dtype in FLOATS
                 if not (fits and (array.flags.carray or what == "gradient")):
-                    self._check(what, name, array, p)
+                    self._check(what, name, array, *form)
             leaves.append((p, flat["gradient"][name], [flat[f"slot {slot!r}"][name] for slot in self.needs.slots]))
         return leaves
 
-    def _check(self, what: str, name: str, array: Array, p: Array) -> None:
-        """Raise if the array cannot be the parameter p, its gradient or its slot."""
+    def _check(self, what: str, name: str, array: Array, shape: tuple[int, ...], dtype: np.dtype) -> None:
+        """Raise if the array cannot be the parameter, its gradient or its slot, of this shape and dtype."""
         who = f"parameter {name!r}" if what == "parameter" else f"the {what} of {name!r}"
-        changed = what != "gradient"
+        changed, owner = what != "gradient", "the parameter" if what == "gradient" else "as init makes it, it"
         for wrong, error, text in (
-            (array.shape != p.shape, ValueError, f"has shape {array.shape}; the parameter has {p.shape}"),
-            (array.dtype != p.dtype, TypeError, f"is {array.dtype}; the parameter is {p.dtype}"),
-            (array.dtype not in FLOATS, TypeError, f"is {array.dtype}; it must be float32 or float64"),
+            (array.shape != shape, ValueError, f"has shape {array.shape}; {owner} has {shape}"),
+            (array.dtype != dtype, TypeError, f"is {array.dtype}; {owner} is {dtype}"),
+            (what == "parameter" and dtype not in FLOATS, TypeError, f"is {dtype}; it must be float32 or float64"),
             (
                 changed and not array.flags.c_contiguous,
                 ValueError,
