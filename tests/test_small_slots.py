@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dlcourse import datasets, memory, models, optim, tree
-from dlcourse.optim_small import M_CODE, SCALED, V_CODE, Adafactor, Adam8bit
+from dlcourse.optim.small import M_CODE, SCALED, V_CODE, Adafactor, Adam8bit
 from dlcourse.train import evaluate, fit
 
 

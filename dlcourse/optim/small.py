@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from dlcourse.optim import BLOCK_NUMBERS, Adam, Array, Needs, Optimizer, OptimizerPlan, SlotShapes
+from dlcourse.optim.base import BLOCK_NUMBERS, Array, Needs, Optimizer, OptimizerPlan, SlotShapes
+from dlcourse.optim.rules import Adam
 
 SCALED = 256  # numbers that share one scale
 BYTE, FLOAT32 = np.dtype(np.uint8), np.dtype(np.float32)
