@@ -126,9 +126,9 @@ class Optimizer:
         leaves = []
         for name, p in flat["parameter"].items():
             own = (p.shape, p.dtype)
-            expected = {f"slot {slot!r}": form for slot, form in self.slot_shapes(*own).items()}
+            forms = {f"slot {slot!r}": form for slot, form in self.slot_shapes(*own).items()}
             for what, arrays in flat.items():
-                array, form = arrays[name], expected.get(what, own)
+                array, form = arrays[name], forms.get(what, own)
                 fits = (array.shape, array.dtype) == form and p.dtype in FLOATS
                 if not (fits and (array.flags.carray or what == "gradient")):
                     self._check(what, name, array, *form)
