@@ -1,5 +1,6 @@
 """`check` runs the reader's function, and says what is right, what is wrong and why, and what it cost."""
 
+import builtins
 import dis
 import inspect
 import time
@@ -10,14 +11,15 @@ from typing import Any, Literal
 
 import numpy as np
 
-from dlcourse.exercises import record
-from dlcourse.exercises.difference import difference, shown
-from dlcourse.exercises.limit import Called, TooLong, call
+from dlcourse.exercises import recognise, record
+from dlcourse.exercises.difference import difference, numbers_in, shown
+from dlcourse.exercises.run_limited import Called, TooLong, call
 from dlcourse.exercises.unit import Exercise, Wrong, find
 from dlcourse.units import binary
 
 LONGEST = 300  # characters of an error's text that are shown
 SAME_PEAK = 1.1  # up to this many times the reference's peak counts as the same
+COST_SECONDS = 2.0  # how long a right answer may run on the large input
 
 
 @dataclass(frozen=True)
@@ -31,18 +33,21 @@ class Verdict:
 
 def check(exercise_id: str, function: Any) -> None:
     """Try the reader's function on the exercise's inputs, print what was found, and note a right answer in the progress.
+    After a right answer, what it cost.
 
     Its arguments are copies: nothing of the reader's is changed. Raises ValueError for an exercise that does not exist.
     """
     exercise = find(exercise_id)
     verdict = judge(exercise, function)
-    print(verdict.text)
+    print(verdict.text, flush=True)
     if verdict.state != "not yet":
         record.note(exercise.id, verdict.state == "right")
+    if verdict.state == "right" and (said := cost(exercise, function)):
+        print(said)
 
 
 def hint(exercise_id: str, number: int = 1) -> None:
-    """Print hint `number` of an exercise, counted from 1. Raises ValueError where there is none with this number."""
+    """Print hint `number` of an exercise, counted from 1. Raises ValueError if there is none with this number."""
     hints = find(exercise_id).hints
     if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= len(hints):
         raise ValueError(f"exercise {exercise_id} has the hints 1 to {len(hints)}; got {number!r}")
@@ -53,9 +58,9 @@ def hint(exercise_id: str, number: int = 1) -> None:
 def judge(exercise: Exercise, function: Any) -> Verdict:
     """The verdict on a function, without printing or noting anything."""
     head = f"{exercise.id} {exercise.title}: "
+    again = f'and run this cell again. hint("{exercise.id}") helps.'
     if is_stub(function):
-        say = f'{head}not yet. Write the function in place of ... and run this cell again. hint("{exercise.id}") helps.'
-        return Verdict("not yet", say)
+        return Verdict("not yet", f"{head}not yet. Write the function in place of ... {again}")
     if not callable(function):
         return Verdict("wrong", f'{head}check takes the function itself: check("{exercise.id}", {exercise.name}).')
     misfit = _misfit(exercise, function)
@@ -70,23 +75,14 @@ def judge(exercise: Exercise, function: Any) -> Verdict:
         if isinstance(trial.called.error, TooLong):
             return Verdict("wrong", f"{head}{_of_error(exercise, trial, function)}")
         if _has_dots(trial.called):
-            say = f'{head}not yet. A ... is left in it. Write code in its place and run this cell again. hint("{exercise.id}") helps.'
-            return Verdict("not yet", say)
+            return Verdict("not yet", f"{head}not yet. A ... is left in it. Write code in its place {again}")
         trial.problem = _problem(exercise, trial)  # at once: the function may use its result again at its next call
     failed = [trial for trial in trials if trial.problem]
     if not failed:
-        return Verdict("right", head + _praise(exercise, function, trials))
-    for wrong in exercise.wrong:
-        if all(_behaves_alike(exercise, wrong.function, trial) for trial in trials):
-            return Verdict("wrong", f"{head}not yet right.\n{wrong.says}", wrong)
-    parts = _explained_parts(exercise, trials)
-    if parts:
-        ways = ", in more than one way" if len(parts) > 1 else ""
-        return Verdict("wrong", f"{head}not yet right{ways}.\n" + "\n".join(wrong.says for wrong in parts))
-    smallest = min(failed, key=lambda trial: trial.size)
-    return Verdict(
-        "wrong", f"{head}not yet right.\n{_first_difference(exercise, smallest, len(failed), len(trials), function)}"
-    )
+        asides = [_asides(trial.called) for trial in trials if trial.called.warned or trial.called.printed]
+        return Verdict("right", "\n".join([f"{head}right.", *asides[:1]]))
+    known, said = _explained(exercise, trials, failed, function)
+    return Verdict("wrong", f"{head}not yet right.\n" + "\n".join(said), known)
 
 
 def is_stub(function: Any) -> bool:
@@ -105,17 +101,13 @@ def is_stub(function: Any) -> bool:
 
 @dataclass
 class _Trial:
-    """One input, what is expected, what came, and what is wrong with it in a few words ("" where nothing is)."""
+    """One input, what is expected, what came, and what is wrong with it in a few words ("" if nothing is)."""
 
     what: str
     arguments: tuple
     expected: Any = None
     called: Called = None  # type: ignore[assignment]
     problem: str = ""
-
-    @property
-    def size(self) -> int:
-        return sum(argument.size for argument in self.arguments if isinstance(argument, np.ndarray))
 
 
 def _problem(exercise: Exercise, trial: _Trial) -> str:
@@ -140,11 +132,11 @@ def _misfit(exercise: Exercise, function: Callable[..., Any]) -> str:
         if kind(function):
             return f"the function has `{word}` in it, so a call does not run it. Use `def` and `return` alone."
     try:
-        wanted, have = inspect.signature(exercise.reference), inspect.signature(function)
+        wanted, have = (_bare(inspect.signature(one)) for one in (exercise.reference, function))
     except (TypeError, ValueError):
         return ""
     try:
-        have.bind(*[None for _ in exercise.cases()[0][1]])
+        have.bind(*exercise.cases()[0][1])
     except TypeError:
         return f"the function takes {have}, and {wanted} is expected."
     names = list(have.parameters)[: len(wanted.parameters)]
@@ -153,8 +145,72 @@ def _misfit(exercise: Exercise, function: Callable[..., Any]) -> str:
     return ""
 
 
-def _behaves_alike(exercise: Exercise, wrong: Callable[..., Any], trial: _Trial) -> bool:
-    theirs, known = trial.called, call(wrong, trial.arguments, 60)
+def _bare(signature: inspect.Signature) -> inspect.Signature:
+    """Without annotations, as the stub has it."""
+    none = inspect.Parameter.empty
+    bare = [parameter.replace(annotation=none) for parameter in signature.parameters.values()]
+    return signature.replace(parameters=bare, return_annotation=none)
+
+
+def _explained(
+    exercise: Exercise, trials: list[_Trial], failed: list[_Trial], function: Callable[..., Any]
+) -> tuple[Wrong | None, list[str]]:
+    """The known wrong answer that it is, if it is one on every input, and what is said: that, or what is certain about the
+    parts that are wrong, and the first difference."""
+    names = list(inspect.signature(exercise.reference).parameters)
+    arguments = [dict(zip(names, trial.arguments, strict=False)) for trial in trials]
+    theirs, expected = [trial.called for trial in trials], [trial.expected for trial in trials]
+    parts, count = exercise.parts, len(exercise.parts)
+    split = bool(count) and all(_has_parts(called, count) for called in theirs)
+    if split:
+        order = recognise.in_another_order(parts, expected, [called.result for called in theirs], exercise.rtol)
+        if order:
+            return None, [order]
+    known = [(wrong, [call(wrong.function, trial.arguments, 60) for trial in trials]) for wrong in exercise.wrong]
+    for wrong, calls in known:
+        if all(_alike(exercise, *pair) for pair in zip(calls, theirs, strict=True)) and _returns_alike(calls, theirs):
+            return wrong, [wrong.says]
+    first = _first_difference(exercise, failed, len(trials), function)
+    if not all(called.returned for called in theirs):
+        return None, [first]
+    if not split:
+        fact = recognise.fact(expected, [called.result for called in theirs], arguments, {})
+        return None, [f"In the result {fact}.", first] if fact else [first]
+
+    def column(calls: list[Called], part: int) -> list[Any]:
+        return [called.result[part] for called in calls]
+
+    def same(a: list[Any], b: list[Any]) -> bool:
+        return not any(difference(x, y, exercise.rtol) for x, y in zip(a, b, strict=True))
+
+    right = {part: [value[part] for value in expected] for part in range(count)}
+    open_ = {part for part in range(count) if not same(right[part], column(theirs, part))}
+    ways = []  # a known mistake counts if it is made in each part that it spoils: its sentence is about all of them
+    for wrong, calls in known:
+        if all(_has_parts(called, count) for called in calls):
+            spoiled = {part for part in range(count) if not same(right[part], column(calls, part))}
+            if spoiled <= open_ and all(same(column(calls, part), column(theirs, part)) for part in spoiled):
+                ways.append((wrong, spoiled))
+    said = []
+    for wrong, spoiled in sorted(ways, key=lambda way: -len(way[1])):
+        if spoiled <= open_:
+            open_ -= spoiled
+            said.append(wrong.says)
+    found: dict[str, list[str]] = {}
+    for part in sorted(open_):
+        others = {parts[other]: right[other] for other in range(count) if other != part}
+        fact = recognise.fact(right[part], column(theirs, part), arguments, others)
+        if fact:
+            found.setdefault(fact, []).append(parts[part])
+    said += [f"In {' and '.join(those)} {fact}." for fact, those in found.items()]
+    return None, [*said, first] if open_ else said
+
+
+def _has_parts(called: Called, count: int) -> bool:
+    return called.returned and isinstance(called.result, tuple | list) and len(called.result) == count
+
+
+def _alike(exercise: Exercise, known: Called, theirs: Called) -> bool:
     if known.error is not None or theirs.error is not None:
         return type(known.error) is type(theirs.error)
     if known.changed != theirs.changed:
@@ -162,64 +218,43 @@ def _behaves_alike(exercise: Exercise, wrong: Callable[..., Any], trial: _Trial)
     return not difference(known.result, theirs.result, exercise.rtol, exercise.parts)
 
 
-def _explained_parts(exercise: Exercise, trials: list[_Trial]) -> list[Wrong]:
-    """Where the result has parts, such as dx, dW, db: the known wrong answers that agree with the reader's in a part that
-    is wrong. So two mistakes at a time are told too."""
-    count = len(exercise.parts)
-    if not count or not all(_has_parts(trial.called, count) for trial in trials):
-        return []
-    known = [(wrong, [call(wrong.function, trial.arguments, 60) for trial in trials]) for wrong in exercise.wrong]
-    known = [(wrong, calls) for wrong, calls in known if all(_has_parts(one, count) for one in calls)]
-
-    def same(a: list[Any], b: list[Any]) -> set[int]:
-        """The parts that are the same on all inputs."""
-        pairs = list(zip(a, b, strict=True))
-        return {part for part in range(count) if not any(difference(x[part], y[part], exercise.rtol) for x, y in pairs)}
-
-    expected, theirs = [trial.expected for trial in trials], [trial.called.result for trial in trials]
-    closest = []  # first the mistake that has most in common with what the reader wrote, then the one with fewer wrong parts
-    for wrong, calls in known:
-        results = [one.result for one in calls]
-        closest.append((wrong, same(results, theirs), same(expected, results)))
-    closest.sort(key=lambda one: (-len(one[1]), -len(one[2])))
-    found: list[Wrong] = []
-    for part in sorted(set(range(count)) - same(expected, theirs)):
-        ways = [wrong for wrong, agrees, _ in closest if part in agrees]
-        if ways and not any(way in found for way in ways):
-            found.append(ways[0])
-    return found
+def _returns_alike(known: list[Called], theirs: list[Called]) -> bool:
+    """Whether something was returned, or the errors say the same: that both raise a ValueError shows little."""
+    return any(called.error is None for called in theirs) or all(
+        _text(a.error) == _text(b.error) for a, b in zip(known, theirs, strict=True)
+    )
 
 
-def _has_parts(called: Called, count: int) -> bool:
-    returned = called.error is None and not called.changed
-    return returned and isinstance(called.result, tuple | list) and len(called.result) == count
-
-
-def _first_difference(exercise: Exercise, trial: _Trial, failed: int, all_: int, function: Callable[..., Any]) -> str:
+def _first_difference(exercise: Exercise, failed: list[_Trial], count: int, function: Callable[..., Any]) -> str:
+    """On the smallest input that has numbers in it: what is expected, what came, and the arguments."""
+    trial = min(failed, key=lambda one: (not numbers_in(one.arguments), numbers_in(one.arguments)))
     names = list(inspect.signature(exercise.reference).parameters)
     if trial.called.error is not None:
         said = _of_error(exercise, trial, function)
     elif trial.called.changed:
         changed = ", ".join(names[place] for place in trial.called.changed)
-        said = f"On the input “{trial.what}” it changes its argument {changed}. Work on a copy, or make a new array."
+        said = f"On the input “{trial.what}” it changes its argument {changed}. Work on a copy, or make something new."
     else:
         said = f"On the input “{trial.what}” {_sentence(trial.problem)}"
     given = "\n".join(f"  {name} = {shown(value)}" for name, value in zip(names, trial.arguments, strict=False))
-    rest = f"{failed} of {all_} inputs fail." if all_ > 1 else ""
+    which = ": " + ", ".join(f"“{one.what}”" for one in failed) if len(failed) <= min(3, count - 1) else ""
+    rest = f"{len(failed)} of {count} inputs fail{'s' * (len(failed) == 1)}{which}." if count > 1 else ""
     return "\n".join(line for line in (said, given, rest, _asides(trial.called)) if line)
 
 
 def _of_error(exercise: Exercise, trial: _Trial, function: Callable[..., Any]) -> str:
     error = trial.called.error
-    assert error is not None
     if isinstance(error, TooLong):
         return f"stopped after {exercise.seconds:g} s on the input “{trial.what}”. Does a loop in it never end, or is it slow?"
     said = f"On the input “{trial.what}” it raises {type(error).__name__}{_line(trial.called, function)}"
-    return f"{said}: {_sentence(_text(error))}" if _text(error) else f"{said}."
+    said = f"{said}: {_sentence(_text(error))}" if _text(error) else f"{said}."
+    if type(error) is NameError and not hasattr(builtins, str(error.name)):
+        said += f" If {error.name} stands in a cell above, run the cells above first."
+    return said
 
 
 def _line(called: Called, function: Any) -> str:
-    """The line of the reader's function that was running, counted from its first, where it can be known."""
+    """The line of the reader's function that was running, counted from its first, if it can be known."""
     code = getattr(inspect.unwrap(function), "__code__", None)
     lines = [line for of, line in called.lines if of is code]
     return f" (line {lines[-1] - code.co_firstlineno + 1} of your function)" if code and lines else ""
@@ -247,52 +282,36 @@ def _asides(called: Called) -> str:
     return "\n".join(said)
 
 
-def _praise(exercise: Exercise, function: Callable[..., Any], trials: list[_Trial]) -> str:
-    said = ["right."]
-    if exercise.large is not None:
-        said = [f"right. {_cost(exercise, function)}"]
-    warned = [trial for trial in trials if trial.called.warned or trial.called.printed]
-    if warned:
-        said.append(_asides(warned[0].called))
-    return "\n".join(said)
-
-
-def _cost(exercise: Exercise, function: Callable[..., Any]) -> str:
-    """Peak bytes of a right answer beside the reference's."""
-    (reference, _), (own, error) = peak(exercise, exercise.reference), peak(exercise, function)
+def cost(exercise: Exercise, function: Callable[..., Any]) -> str:
+    """Peak bytes of a right answer beside the reference's, on the large input. "" if there is none, or no end of it."""
+    if exercise.large is None:
+        return ""
+    own, error = peak(exercise, function, COST_SECONDS)
     if isinstance(error, TooLong):
-        return "On a large input it did not end in time, so its bytes are not known."
+        return ""
     if error is not None:
         return f"But on a large input it raises {type(error).__name__}: {_sentence(_text(error))}"
+    reference, _ = peak(exercise, exercise.reference, 60)
     ratio = own / max(reference, 1)
     if ratio <= SAME_PEAK:
         less = "less than" if ratio < 1 / SAME_PEAK else "as much as"
         return f"On a large input it peaks at {binary(own)}, {less} the reference ({binary(reference)})."
-    why = next((f": {text}" for least, text in exercise.costs if ratio >= least), "")
-    return f"On a large input it peaks at {binary(own)}, {ratio:.1f} × the reference's {binary(reference)}{why}."
+    why = next((f" Often that is: {text}." for least, text in exercise.costs if ratio >= least), "")
+    return f"On a large input it peaks at {binary(own)}, {ratio:.1f} × the reference's {binary(reference)}.{why}"
 
 
-def peak(exercise: Exercise, function: Callable[..., Any]) -> tuple[int, BaseException | None]:
-    """Traced peak in bytes of one call on the big input, after a warm-up on the first small one. -> it, and what was
-    raised instead."""
+def peak(exercise: Exercise, function: Callable[..., Any], seconds: float) -> tuple[int, BaseException | None]:
+    """Traced peak in bytes of one call on the large input. -> it, and what was raised instead."""
     from dlcourse.memory import traced_peak
 
     assert exercise.large is not None
-    arguments = exercise.large(np.random.default_rng(0))
-    seconds = 60 if function is exercise.reference else exercise.seconds
-    call(function, exercise.cases()[0][1], seconds)
-    measured = _Measured(function, traced_peak)
-    error = call(measured, arguments, seconds).error
-    return measured.peak, error
+    found = 0
 
+    def measured(*arguments: Any) -> None:
+        nonlocal found
+        with traced_peak() as traced:
+            function(*arguments)
+        found = traced.peak
 
-class _Measured:
-    """The function, with its traced peak kept."""
-
-    def __init__(self, function: Callable[..., Any], ruler: Any) -> None:
-        self.function, self.ruler, self.peak = function, ruler, 0
-
-    def __call__(self, *arguments: Any) -> None:
-        with self.ruler() as traced:
-            self.function(*arguments)
-        self.peak = traced.peak
+    error = call(measured, exercise.large(np.random.default_rng(0)), seconds).error
+    return found, error

@@ -26,7 +26,8 @@ def _difference(expected: Any, got: Any, rtol: float | None, names: tuple[str, .
     if isinstance(got, np.ndarray) and got.ndim == 0 and not isinstance(expected, np.ndarray):
         got = got[()]
     if got is None and expected is not None:
-        return f"{what} is None, and {_kind(expected)} is expected. Does each path through the function `return` something?"
+        asked = ". Does each path through the function `return` something?" if what == "the result" else ""
+        return f"{what} is None, and {_kind(expected)} is expected{asked}"
     if expected is None:
         return "" if got is None else f"{what} is {_kind(got)}, and None is expected"
     if isinstance(expected, dict):
@@ -55,11 +56,14 @@ def _dicts(expected: dict, got: Any, rtol: float | None, what: str) -> str:
 
 
 def _sequences(expected: Any, got: Any, rtol: float | None, names: tuple[str, ...], what: str) -> str:
-    members = f" ({', '.join(names)})" if names else ""
+    members, count = (f" ({', '.join(names)})" if names else ""), len(expected)
+    verb = "is" if count == 1 else "are"
     if not isinstance(got, tuple | list):
-        return f"{what} is {_kind(got)}, and {len(expected)} things{members} are expected, separated by commas"
-    if len(got) != len(expected):
-        return f"{what} has {len(got)} part{'s' * (len(got) != 1)}, and {len(expected)}{members} are expected"
+        if isinstance(expected, list):
+            return f"{what} is {_kind(got)}, and a list of {count} is expected"
+        return f"{what} is {_kind(got)}, and {count} {'thing' if count == 1 else 'things'}{members} {verb} expected, separated by commas"
+    if len(got) != count:
+        return f"{what} has {len(got)} part{'s' * (len(got) != 1)}, and {count}{members} {verb} expected"
     for place, (a, b) in enumerate(zip(expected, got, strict=True)):
         found = difference(a, b, rtol, (), names[place] if place < len(names) else f"{what}[{place}]")
         if found:
@@ -73,8 +77,9 @@ def _arrays(expected: np.ndarray, got: Any, rtol: float | None, what: str) -> st
     if got.shape != expected.shape:
         return f"{what} has the shape {got.shape}, and {expected.shape} is expected"
     if got.dtype != expected.dtype:
-        return f"{what} has the dtype {got.dtype}, and {expected.dtype} is expected"
-    off = ~_close(expected, np.asarray(got), rtol)
+        only = ". Its numbers are right" if close(expected, np.asarray(got)) else ""
+        return f"{what} has the dtype {got.dtype}, and {expected.dtype} is expected{only}"
+    off = ~_near(expected, np.asarray(got), rtol)
     if not off.any():
         return ""
     place = tuple(int(i) for i in np.argwhere(off)[0])
@@ -106,7 +111,15 @@ def _pair(expected: Any, got: Any) -> str:
     return f"expected {a}, got {b}"
 
 
-def _close(expected: np.ndarray, got: np.ndarray, rtol: float | None) -> np.ndarray:
+def close(expected: np.ndarray, got: np.ndarray) -> bool:
+    """Whether all numbers are the same, in the precision of the coarser of the two."""
+    if expected.shape != got.shape:
+        return False
+    coarse = [RTOL[array.dtype.name] for array in (expected, got) if array.dtype.name in RTOL]
+    return bool(_near(expected.astype(float), got.astype(float), max(coarse, default=1e-7)).all())
+
+
+def _near(expected: np.ndarray, got: np.ndarray, rtol: float | None) -> np.ndarray:
     """Element by element. The tolerance is a part of the largest finite number that is expected: a sum of large terms of
     both signs may end near zero with the rounding of the large ones."""
     if expected.dtype.kind not in "fc" or not expected.size:
@@ -156,7 +169,7 @@ def _inline(array: np.ndarray) -> str:
 
 
 def _short(value: Any) -> str:
-    text = repr(value)
+    text = repr(value.item() if isinstance(value, np.generic) else value)
     return text if len(text) <= 60 else text[:57] + "..."
 
 
@@ -175,3 +188,14 @@ def shown(value: Any) -> str:
     if callable(value):
         return f"the function {getattr(value, '__name__', 'f')}"
     return _short(value)
+
+
+def numbers_in(value: Any) -> int:
+    """How many numbers an argument has: in its arrays, lists and dicts."""
+    if isinstance(value, np.ndarray):
+        return value.size
+    if isinstance(value, dict):
+        return numbers_in(list(value.values()))
+    if isinstance(value, tuple | list | set):
+        return sum(map(numbers_in, value))
+    return int(isinstance(value, numbers.Number))

@@ -1,13 +1,14 @@
 import asyncio
 import functools
 import sys
+import time
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from dlcourse.exercises import check, hint, record
-from dlcourse.exercises.check import is_stub, judge
+from dlcourse.exercises.check import cost, is_stub, judge
 from dlcourse.exercises.unit import Exercise, Wrong, find
 
 
@@ -97,19 +98,23 @@ def test_what_was_written_is_no_stub(written):
     assert not is_stub(written)
 
 
-def test_a_right_answer_is_right_and_its_peak_stands_beside_the_references():
+def test_a_right_answer_in_other_words_is_right():
     found = verdict(lambda dy, x, W: (np.dot(dy, W.T), np.dot(x.T, dy), np.add.reduce(dy)))
     assert found.state == "right"
-    assert "as much as the reference" in found.text
+    assert found.text.endswith(": right.")
 
 
-def test_a_right_answer_that_takes_more_is_told_why():
+def test_the_peak_of_a_right_answer_stands_beside_the_references():
+    assert "as much as the reference" in cost(EXERCISE, affine_backward)
+
+
+def test_a_right_answer_that_takes_more_is_told_what_that_often_is():
     def wasteful(dy, x, W):
         return tuple(np.concatenate([part] * 4)[: len(part)].copy() for part in affine_backward(dy, x, W))
 
-    found = verdict(wasteful)
-    assert found.state == "right"
-    assert "× the reference's" in found.text and "everything was copied" in found.text
+    assert verdict(wasteful).state == "right"
+    assert "× the reference's" in cost(EXERCISE, wasteful)
+    assert "Often that is: everything was copied." in cost(EXERCISE, wasteful)
 
 
 def test_a_known_mistake_is_told_by_its_sentence():
@@ -145,20 +150,7 @@ def test_an_unknown_mistake_is_told_where_it_differs_first_on_the_smallest_input
         (lambda x, dy, W: 0, "takes (x, dy, W), and the order (dy, x, W) is expected"),
         (7, 'check takes the function itself: check("03.9", affine_backward)'),
     ],
-    ids=[
-        "None",
-        "no tuple",
-        "short tuple",
-        "shape",
-        "dtype",
-        "raises",
-        "parameters",
-        "exit",
-        "yield",
-        "async",
-        "order",
-        "no function",
-    ],
+    ids="None|no tuple|short tuple|shape|dtype|raises|parameters|exit|yield|async|order|no function".split("|"),
 )
 def test_what_is_wrong_is_said(function, said):
     found = verdict(function)
@@ -185,10 +177,10 @@ def test_a_function_with_dots_left_in_it_is_not_yet(function):
 
 
 def test_two_known_mistakes_in_a_list_are_both_told_and_one_mistake_in_two_parts_once():
-    both = Wrong(lambda dy, x, W: (dy, x.T @ dy + 1, dy.sum(axis=0) + 1), "One is added.")
+    both = Wrong(lambda dy, x, W: (dy @ W.T, x.T @ dy + 1, dy.sum(axis=0) + 1), "One is added.")
     exercise = replace(EXERCISE, wrong=(both, *EXERCISE.wrong))
     found = judge(exercise, lambda dy, x, W: [dy @ W, x.T @ dy + 1, dy.sum(axis=0) + 1])
-    assert found.text.splitlines()[1:] == ["W has to be transposed.", "One is added."]
+    assert found.text.splitlines()[1:] == ["One is added.", "W has to be transposed."]
 
 
 def test_of_two_mistakes_in_a_part_the_one_is_told_that_leaves_the_other_parts_right():
@@ -253,9 +245,8 @@ def test_a_function_that_fails_on_the_large_input_is_told_the_error():
             raise MemoryError("too large")
         return affine_backward(dy, x, W)
 
-    found = verdict(fails)
-    assert found.state == "right"
-    assert "But on a large input it raises MemoryError: too large." in found.text
+    assert verdict(fails).state == "right"
+    assert cost(EXERCISE, fails) == "But on a large input it raises MemoryError: too large."
 
 
 def test_endless_recursion_is_said():
@@ -321,3 +312,80 @@ def test_hints_are_counted_from_one(capsys):
     for number in (0, 99, True, 1.0, "1"):
         with pytest.raises(ValueError, match="has the hints 1 to"):
             hint("00.1", number)
+
+
+def test_right_is_said_before_the_cost_is_known(capsys, monkeypatch):
+    module = sys.modules["dlcourse.exercises.check"]
+    monkeypatch.setattr(module, "cost", lambda *_: print(capsys.readouterr().out.endswith(": right.\n")))
+    check("04.1", find("04.1").reference)
+    assert capsys.readouterr().out == "True\n"
+
+
+def test_a_right_answer_that_is_slow_on_the_large_input_hears_nothing_of_it(monkeypatch):
+    def slow(dy, x, W):
+        time.sleep(30 if dy.size > 1000 else 0)
+        return affine_backward(dy, x, W)
+
+    start = time.monotonic()
+    assert cost(EXERCISE, slow) == ""
+    assert time.monotonic() - start < 20
+
+
+def test_none_inside_a_result_is_not_taken_for_a_missing_return():
+    found = verdict(lambda dy, x, W: (dy @ W.T, None, dy.sum(axis=0)))
+    assert "dW is None, and an array of shape (2, 2) is expected" in found.text
+    assert "Does each path" not in found.text
+
+
+@pytest.mark.parametrize(
+    ("argument", "change"),
+    [
+        ({1, 2}, set.clear),
+        ([{1}], lambda x: x[0].add(2)),
+        (bytearray(b"ab"), lambda x: x.reverse()),
+        ({"a": [1]}, lambda x: x["a"].pop()),
+    ],
+)
+def test_every_container_is_watched_for_changes(argument, change):
+    exercise = replace(
+        EXERCISE, reference=lambda x: 1, inputs=lambda rng: iter([("one", (argument,))]), parts=(), wrong=()
+    )
+    assert "changes its argument x" in judge(exercise, lambda x: (change(x), 1)[1]).text
+
+
+def test_a_signature_is_shown_as_the_stub_has_it():
+    def typed(dy: np.ndarray, x: "np.ndarray") -> tuple[np.ndarray, ...]:
+        return dy, x
+
+    assert "takes (dy, x), and (dy, x, W) is expected" in verdict(typed).text
+
+
+def test_the_smallest_failing_input_has_numbers_in_it():
+    inputs = [("large", (np.ones(9),)), ("empty", (np.ones(0),)), ("small", (np.ones(2),))]
+    exercise = replace(EXERCISE, reference=lambda x: x + 1, inputs=lambda rng: iter(inputs), parts=(), wrong=())
+    assert "On the input “small”" in judge(exercise, lambda x: (x * 3).astype(np.float32)).text
+
+
+def test_numbers_of_numpy_are_shown_as_plain_ones():
+    exercise = replace(
+        EXERCISE, reference=lambda x: False, inputs=lambda rng: iter([("one", (1,))]), parts=(), wrong=()
+    )
+    assert "expected False, got True" in judge(exercise, lambda x: np.True_).text
+    assert "expected False, got 6.5" in judge(exercise, lambda x: np.float64(6.5)).text
+
+
+def test_a_helper_that_is_not_defined_sends_the_reader_up():
+    assert "run the cells above first" in verdict(lambda dy, x, W: sum_back(dy)).text  # noqa: F821
+
+
+def test_a_function_that_closes_standard_output_is_judged():
+    def closes(dy, x, W):
+        sys.stdout.close()
+        return affine_backward(dy, x, W)
+
+    assert verdict(closes).state == "right"
+
+
+def test_few_inputs_that_fail_are_named():
+    found = verdict(lambda dy, x, W: tuple(part + (len(dy) == 5) for part in affine_backward(dy, x, W)))
+    assert "1 of 2 inputs fails: “5 samples, 3 → 3, float32”." in found.text

@@ -20,8 +20,9 @@ import numpy as np
 
 KEPT = 2000  # characters of what a function prints
 WARNINGS = 20  # different ones that are kept
-PATIENT = 25  # interrupts that a function may catch before it is stopped less gently
+PATIENT = 5  # interrupts that a function may catch before it is stopped less gently
 LIBRARY = os.path.dirname(threading.__file__)
+WATCHED = (np.ndarray, dict, list, tuple, set, frozenset, bytearray, bytes, numbers.Number, str)
 _one_at_a_time = threading.RLock()  # standard output and the warnings belong to the whole process
 
 
@@ -41,9 +42,14 @@ class Called:
     printed: str = ""
     warned: list[str] = field(default_factory=list)
 
+    @property
+    def returned(self) -> bool:
+        """Whether there is a result, and the arguments are whole."""
+        return self.error is None and not self.changed
+
 
 def call(fn: Callable[..., Any], arguments: tuple, seconds: float) -> Called:
-    """Run fn on copies of the arguments. KeyboardInterrupt passes through where it is the reader's own."""
+    """Run fn on copies of the arguments. KeyboardInterrupt passes through if it is the reader's own."""
     before = copy.deepcopy(arguments)
     given = copy.deepcopy(arguments)
     called = Called()
@@ -80,8 +86,8 @@ def _caught(called: Called) -> Iterator[None]:
 
 
 class _Short(io.StringIO):
-    """Keeps the first characters only. What is written after the end, such as by a logger that was set up meanwhile, goes
-    where it belongs."""
+    """Keeps the first characters only, also after a `close`. What is written after the end, such as by a logger that was
+    set up meanwhile, goes to its own place."""
 
     ended = False
 
@@ -91,20 +97,22 @@ class _Short(io.StringIO):
         super().write(text[: max(0, KEPT - self.tell())])
         return len(text)
 
+    def close(self) -> None:
+        pass
+
 
 def unchanged(before: Any, after: Any) -> bool:
     """Whether an argument still has the same numbers. Generators and functions are not looked at."""
-    if isinstance(before, np.ndarray | dict | list | tuple | numbers.Number | str) and type(before) is not type(after):
-        return False
+    watched = isinstance(before, WATCHED)
+    if not watched or type(before) is not type(after):
+        return not watched
     if isinstance(before, np.ndarray):
         return before.shape == after.shape and before.dtype == after.dtype and before.tobytes() == after.tobytes()
     if isinstance(before, dict):
         return before.keys() == after.keys() and all(unchanged(value, after[key]) for key, value in before.items())
     if isinstance(before, list | tuple):
         return len(before) == len(after) and all(map(unchanged, before, after))
-    if isinstance(before, numbers.Number | str):
-        return before == after or before != before  # noqa: PLR0124  not a number stays so
-    return True
+    return bool(before == after or before != before)  # noqa: PLR0124  not a number stays so
 
 
 class _Stop(BaseException):
@@ -119,13 +127,12 @@ def within(seconds: float, fn: Callable[..., Any], *arguments: Any) -> Any:
     """
     if threading.current_thread() is not threading.main_thread():
         return fn(*arguments)
-    ended, lock = threading.Event(), threading.Lock()
-    running, sent, asked, tracing = False, 0, False, sys.gettrace()
+    ended, running, sent, asked, tracing = threading.Event(), False, 0, False, sys.gettrace()
 
     def stop(number: int, frame: types.FrameType | None) -> None:
         nonlocal asked
-        if not running:  # the reader's waits for the end of what is done before and after; ours comes too late
-            asked = not sent
+        if not running:  # the reader's waits for the end of what is done before and after; the limit's comes too late
+            asked = asked or not sent
             return
         if sent > PATIENT:
             _stop_at_next_line(frame)
@@ -133,17 +140,12 @@ def within(seconds: float, fn: Callable[..., Any], *arguments: Any) -> Any:
 
     def watch() -> None:
         nonlocal sent
-        wait = seconds
-        while not ended.wait(wait):
-            with lock:
-                if ended.is_set():
-                    return
-                sent += 1
-                _interrupt_main()
-            wait = 0.2 if sent < PATIENT else 0.002  # it catches each: one must come while another is being handled
+        while not ended.wait(0.2 if sent else seconds):
+            sent += 1
+            _interrupt_main()
 
     watchdog = threading.Thread(target=watch, daemon=True)
-    before = signal.signal(signal.SIGINT, stop)
+    before = signal.signal(signal.SIGINT, stop)  # also where interrupts were ignored, as behind `nohup`
     try:
         watchdog.start()
         running = True
@@ -159,9 +161,7 @@ def within(seconds: float, fn: Callable[..., Any], *arguments: Any) -> Any:
         if sent > PATIENT:
             sys.settrace(tracing)
         ended.set()
-        with lock:  # an interrupt that was being sent is sent now, and `stop` passes over it
-            pass
-        watchdog.join()
+        watchdog.join()  # an interrupt that was being sent is sent now, and `stop` passes over it
         signal.signal(signal.SIGINT, signal.default_int_handler if before is None else before)
         if asked:
             raise KeyboardInterrupt

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from dlcourse.exercises.check import judge
-from dlcourse.exercises.limit import TooLong, call, unchanged, within
+from dlcourse.exercises.run_limited import TooLong, call, unchanged, within
 from dlcourse.exercises.unit import Exercise, Wrong
 
 
