@@ -150,7 +150,6 @@ def test_an_unknown_mistake_is_told_where_it_differs_first_on_the_smallest_input
         (lambda x, dy, W: 0, "takes (x, dy, W), and the order (dy, x, W) is expected"),
         (7, 'check takes the function itself: check("03.9", affine_backward)'),
     ],
-    ids="None|no tuple|short tuple|shape|dtype|raises|parameters|exit|yield|async|order|no function".split("|"),
 )
 def test_what_is_wrong_is_said(function, said):
     found = verdict(function)
