@@ -238,7 +238,7 @@ def test_an_interrupt_at_any_moment_leaves_everything_as_it_was():
 def test_a_course_that_was_started_in_the_background_stops_an_endless_loop_too():
     code = """import signal, threading
 assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
-from dlcourse.exercises.limit import TooLong, within
+from dlcourse.exercises.run_limited import TooLong, within
 def endless():
     while True:
         pass
