@@ -1,7 +1,8 @@
 """The gradients of a batch: cut into micro-batches, computed on threads, added up in order."""
 
 import math
-from collections.abc import Callable
+import operator
+from collections.abc import Callable, Iterable
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Any
@@ -9,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from dlcourse import losses, tree
-from dlcourse.factors import Factors
+from dlcourse.factors import Factors, multiply_out
 from dlcourse.inputs import as_input
-from dlcourse.layers.base import Params
-from dlcourse.model import Sequential
+from dlcourse.layers import Affine
+from dlcourse.layers.base import Params, Shape
+from dlcourse.model import Sequential, plainly
 from dlcourse.workers import AUGMENT, STEP, in_order, one_blas_thread, stream
 
 Loss = Callable[..., tuple[float, np.ndarray]]
@@ -30,28 +32,34 @@ def gradients(
     workers: int = 1,
     seed: int = 0,
     step: int = 0,
+    defer: Iterable[str] | None = None,
 ) -> tuple[float, Params]:
     """-> (loss, grads) of one batch: the mean over its samples. Changes nothing.
 
+    x (N, …) as it is stored (uint8 images become floats a micro-batch at a time, `inputs.as_input`), labels (N, …) as
+    the loss takes them. grads: arrays like the trainable params, of the same names.
     The batch is cut into micro-batches of `micro_batch` samples (None: one), computed on `workers` threads with one
     BLAS thread each, and added up in their order: the number of workers changes no bit. Random numbers of a micro-batch
-    come from (seed, step, its index). Allocates for each worker the saved arrays, workspace and gradients of one
-    micro-batch, and one accumulator like the trainable parameters; of the gradient of an affine layer with a large
-    matrix only its factors, until all are there.
+    come from (seed, step, its index).
+    defer: the layers whose dW is multiplied once, when all micro-batches are there; None: those of `deferred`.
+    Allocates for each worker the saved arrays, workspace and gradients of one micro-batch, and one accumulator like the
+    trainable parameters; of the gradient of a deferred layer only its factors, until all are there.
+    Raises ValueError for a batch, a size or a seed that is none, and what the layers and the loss raise.
     """
     batch = Batch(x, labels, None, micro_batch, seed, step)
-    value, grads, _ = batch_gradients(model, params, batch, loss, workers)
+    value, grads, _ = batch_gradients(model, params, batch, loss, workers, defer=defer)
     return value, grads
 
 
 @dataclass(frozen=True)
 class Batch:
-    """The samples of one step, x[rows] and labels[rows] (all where rows is None), gathered a micro-batch at a time."""
+    """The samples of one step, x[rows] and labels[rows] (all if rows is None), gathered a micro-batch of `size` samples
+    at a time (None: the whole batch is one)."""
 
     x: np.ndarray
     labels: np.ndarray
     rows: np.ndarray | None = None
-    micro_batch: int | None = None
+    size: Any = None  # an integer of at least 1, or None
     seed: int = 0
     step: int = 0
     augment: Augment | None = None
@@ -61,8 +69,8 @@ class Batch:
             raise ValueError(f"x has {len(self.x)} samples and labels has {len(self.labels)}; they must be as many")
         if len(self) == 0:
             raise ValueError("the batch is empty: expected at least one sample")
-        if self.micro_batch is not None:
-            at_least(1, "micro_batch", self.micro_batch)
+        size = len(self) if self.size is None else at_least(1, "micro_batch", self.size)
+        object.__setattr__(self, "size", min(size, len(self)))
         at_least(0, "seed", self.seed)
         at_least(0, "step", self.step)
 
@@ -70,20 +78,19 @@ class Batch:
         return len(self.x) if self.rows is None else len(self.rows)
 
     @property
-    def parts(self) -> int:
-        """The number of micro-batches."""
-        return math.ceil(len(self) / (self.micro_batch or len(self)))
+    def micro_batches(self) -> int:
+        """How many there are."""
+        return -(-len(self) // self.size)
 
-    def part(self, index: int, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
+    def micro_batch(self, index: int, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
         """-> (inputs, labels) of one micro-batch, the inputs as floats of `dtype`. Allocates the two."""
-        size = self.micro_batch or len(self)
-        where: Any = slice(index * size, min((index + 1) * size, len(self)))
+        which: Any = slice(index * self.size, min((index + 1) * self.size, len(self)))
         if self.rows is not None:
-            where = self.rows[where]
-        x = self.x[where]
+            which = self.rows[which]
+        x = self.x[which]
         if self.augment is not None:
             x = self.augment(x, stream(self.seed, AUGMENT, self.step, index))
-        return as_input(x, dtype), self.labels[where]
+        return as_input(x, dtype), self.labels[which]
 
     def rng(self, index: int) -> np.random.Generator:
         """The generator that the layers draw from for one micro-batch."""
@@ -91,110 +98,92 @@ class Batch:
 
 
 def batch_gradients(
-    model: Sequential, params: Params, batch: Batch, loss: Loss, workers: int, pool: Executor | None = None
-) -> tuple[float, Params, list[Any]]:
-    """-> (loss, grads, what `model.update_buffers` needs of each micro-batch, in order). See `gradients`. On the threads
-    of `pool` where it is given."""
-    at_least(1, "workers", workers)
-    dtype = param_dtype(params)
+    model: Sequential,
+    params: Params,
+    batch: Batch,
+    loss: Loss,
+    workers: int,
+    pool: Executor | None = None,
+    *,
+    defer: Iterable[str] | None = None,
+    call: Callable[..., Any] = plainly,
+) -> tuple[float, Params, list[Params]]:
+    """-> (loss, grads, what `model.update_buffers` needs of each micro-batch, in order). See `gradients`.
 
-    def one(index: int) -> tuple[float, Params, Any]:
-        x, labels = batch.part(index, dtype)
-        logits, saved = model.forward(params, x, train=True, rng=batch.rng(index))
+    pool: the threads to run on. call: how the layers, "loss" and "products" are called, see `model.plainly`.
+    """
+    workers = at_least(1, "workers", workers)
+    dtype = param_dtype(params)
+    if batch.micro_batches == 1:
+        defer = ()
+    elif defer is None:
+        defer = deferred(model, batch.x.shape[1:], len(batch))
+
+    def micro_step(index: int) -> tuple[float, Params, Params]:
+        x, labels = batch.micro_batch(index, dtype)
+        logits, saved = model.forward(params, x, train=True, rng=batch.rng(index), call=call)
         del x  # what backward needs of it is in `saved`
-        value, dlogits = loss(logits, labels, total=len(batch))
+        value, dlogits = call("loss", loss, logits, labels, total=len(batch))
         del logits
         statistics = model.statistics(saved)
-        whole = len(batch) if batch.parts > 1 else None
-        grads = model.backward(params, saved, dlogits, overwrite_dy=True, release=True, batch=whole)[1]
+        grads = model.backward(params, saved, dlogits, overwrite_dy=True, release=True, defer=defer, call=call)[1]
         return value, grads, statistics
 
     total = 0.0
     accumulated: Params = {}
-    found: list[Any] = []
+    statistics: list[Params] = []
     with one_blas_thread():
-        for value, grads, statistics in in_order(one, batch.parts, workers, pool):
+        for value, grads, found in in_order(micro_step, batch.micro_batches, workers, pool):
             total += value
-            found.append(statistics)
-            if len(found) > 1:
-                accumulated = tree.map(_add, accumulated, grads)
-            else:
-                accumulated = grads
+            statistics.append(found)
+            accumulated = tree.map_leaves(_add, accumulated, grads) if len(statistics) > 1 else grads
             del grads  # not held while the next micro-batch is awaited
-        if len(found) > 1:
-            model.finish(accumulated)
-    return total, accumulated, found
+        if batch.micro_batches > 1:
+            call("products", multiply_out, accumulated)
+    return total, accumulated, statistics
 
 
 def _add(a: Any, b: Any) -> Any:
-    """a + b, in a's place where it is an array."""
+    """a + b; written over a if that is an array."""
     return a + b if isinstance(a, Factors) else np.add(a, b, out=a)
 
 
-def first_non_finite(model: Sequential, params: Params, batch: Batch) -> str:
-    """Where NaN or infinity stands first on the way from the input to the logits: runs the batch again, forward."""
-    names = [name for name, leaf in tree.items(params) if not np.isfinite(leaf).all()]
-    if names:
-        return f"the parameter {names[0]}, before this step"
-    for index in range(batch.parts):
-        x, _ = batch.part(index, param_dtype(params))
-        rng = batch.rng(index)
-        if not np.isfinite(x).all():
-            return f"the input, micro-batch {index + 1}"
-        _, place = _first_non_finite_output(model, params, x, rng)
-        if place:
-            return f"{place}, micro-batch {index + 1}"
-    return "the loss itself: every activation is finite"
-
-
-def _first_non_finite_output(
-    model: Sequential, params: Params, x: np.ndarray, rng: np.random.Generator, prefix: str = ""
-) -> tuple[np.ndarray, str]:
-    """-> the output, and the place, "" where all is finite."""
-    place = ""
-    for name, layer in model.named():
-        own = params.get(name, {})
-        if isinstance(layer, Sequential):
-            x, place = _first_non_finite_output(layer, own, x, rng, f"{prefix}{name}/")
-        else:
-            x, _ = layer.forward(own, x, train=True, rng=rng)
-            if not np.isfinite(x).all():
-                place = f"the output of {type(layer).__name__} '{prefix}{name}'"
-        if place:
-            break
-    return x, place
-
-
-def first_non_finite_gradient(grads: Params) -> str | None:
-    """The layer whose backward gave NaN or infinity first, with the parameter, None where all gradients are finite.
-
-    A sum of squares by BLAS notices both, without an array of bytes like the gradient; a second look tells a sum that
-    overflowed from a gradient that is not finite.
-    """
-    for name, grad in reversed(list(tree.items(grads))):
-        flat = grad.reshape(-1)
-        with np.errstate(over="ignore", invalid="ignore"):
-            suspect = not math.isfinite(float(np.dot(flat, flat)))
-        if suspect and not np.isfinite(grad).all():
-            return f"the gradient of {name}, in its backward"
-    return None
+def deferred(model: Sequential, in_shape: Shape, batch: int) -> frozenset[str]:
+    """The names of the layers whose dW is kept as `Factors` while the micro-batches of a batch of `batch` samples are
+    added up: affine ones, if all rows of x and dy are fewer numbers than dW. `memory.bill` asks this function too.
+    in_shape: of the model's input, without the batch axis. A subclass of Affine may have a backward of its own, which
+    knows nothing of factors: it is never among them. None for a model that is no Sequential."""
+    found = set()
+    for name, layer, shape in model.flat(in_shape) if isinstance(model, Sequential) else ():
+        if type(layer) is Affine:
+            rows, d_in = batch * math.prod(shape[:-1]), shape[-1]
+            if rows * (d_in + layer.units) < d_in * layer.units:
+                found.add(name)
+    return frozenset(found)
 
 
 def param_dtype(params: Params) -> np.dtype:
-    """The dtype that every activation takes: that of the parameters, float32 for a network without any."""
-    for name, leaf in tree.items(params):
+    """The dtype that every activation takes: that of the parameters, float32 for a network without any. Raises TypeError
+    for parameters that are no float arrays, or of two dtypes."""
+    dtype, named = None, tree.items(params)
+    for name, leaf in named:
         if not isinstance(leaf, np.ndarray) or leaf.dtype.kind != "f":
             found_kind = getattr(leaf, "dtype", type(leaf).__name__)
             raise TypeError(f"the parameter {name} must be a float array, got {found_kind}")
-    found = {leaf.dtype for leaf in tree.leaves(params)}
-    if len(found) > 1:
-        kinds = ", ".join(f"{name} {leaf.dtype}" for name, leaf in tree.items(params))
-        raise TypeError(f"parameters must have one dtype, got {', '.join(sorted(map(str, found)))}: {kinds}")
-    return found.pop() if found else np.dtype(np.float32)
+        dtype = dtype or leaf.dtype
+        if leaf.dtype != dtype:
+            kinds = ", ".join(f"{name} {leaf.dtype}" for name, leaf in named)
+            both = ", ".join(sorted(map(str, (dtype, leaf.dtype))))
+            raise TypeError(f"parameters must have one dtype, got {both}: {kinds}")
+    return dtype or np.dtype(np.float32)
 
 
 def at_least(least: int, name: str, value: Any) -> int:
-    """`value` as an int of at least `least`; ValueError, which names it, for anything else."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+    """`value`, Python's or NumPy's integer, as an int of at least `least`; ValueError, which names it, for anything else."""
+    try:
+        number = least - 1 if isinstance(value, bool) else operator.index(value)
+    except TypeError:
+        number = least - 1
+    if number < least:
         raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}")
-    return int(value)
+    return number

@@ -1,91 +1,126 @@
 """Sequential: names layers, and runs them forward and back."""
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 
 from dlcourse import tree
-from dlcourse.factors import multiply_out
 from dlcourse.layers import Layer
 from dlcourse.layers.base import Params, Shape
+
+
+def plainly(moment: str, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+    """The usual `call` of a network: -> function(*arguments, **options).
+
+    `moment` says what is called, "conv2d_1, forward". A ValueError, TypeError or KeyError of a layer comes out with the
+    layer's kind and name before its text. Another `call` does something around this one: it measures, it writes a trace,
+    it looks at the result. It must hold none of the arguments when it returns, or backward frees nothing.
+    """
+    try:
+        return function(*arguments, **options)
+    except (ValueError, TypeError, KeyError) as error:
+        name, comma, _ = moment.rpartition(", ")
+        if not comma:
+            raise
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        text = f"{error} is missing from its parameters, or from what it keeps"
+        layer = getattr(function, "__self__", None)
+        who = f"'{name}'" if layer is None else f"{type(layer).__name__} '{name}'"
+        raise kind(f"{who}: {text if isinstance(error, KeyError) else error}") from error
 
 
 @dataclass(frozen=True, init=False)
 class Sequential:
     """Layers one after the other, named by their kind and count: conv2d_1, relu_1, conv2d_2, …
 
-    It is a layer too, so a Sequential may stand in a Sequential. Parameters are {layer name: {"W": …}}, without the
-    layers that have none; saved tensors are {layer name: what the layer keeps}.
+    A Sequential may stand in a Sequential; the names of its layers then begin with its own: sequential_1/affine_1.
+    params: {layer name: {"W": array, …}}, without the layers that have none. grads: the same names, and of each layer
+    what is trained. saved: {layer name: what the layer keeps for backward}, for every layer.
+
+    layers: as they were given. A layer is anything with the five methods that `dlcourse.layers` names.
+    Raises TypeError for what is no layer.
     """
 
-    layers: tuple[Any, ...]  # each a Layer or a Sequential
+    layers: tuple[Any, ...]
 
     def __init__(self, layers: Iterable[Any]) -> None:
         object.__setattr__(self, "layers", tuple(layers))
+        counts: dict[str, int] = {}
+        named: list[tuple[str, Layer]] = []
         for i, layer in enumerate(self.layers):
             if isinstance(layer, type) or not hasattr(layer, "forward"):
                 raise TypeError(f"Sequential: layer {i + 1} is {layer!r}; give a layer, such as ReLU()")
+            kind = type(layer).__name__.lower()
+            counts[kind] = counts.get(kind, 0) + 1
+            name = f"{kind}_{counts[kind]}"
+            inner = isinstance(layer, Sequential)
+            named += [(f"{name}/{below}", part) for below, part in layer.named()] if inner else [(name, layer)]
+        object.__setattr__(self, "_named", tuple(named))
 
     @property
     def names(self) -> tuple[str, ...]:
-        counts: dict[str, int] = {}
-        names = []
-        for layer in self.layers:
-            kind = type(layer).__name__.lower()
-            counts[kind] = counts.get(kind, 0) + 1
-            names.append(f"{kind}_{counts[kind]}")
-        return tuple(names)
+        return tuple(name for name, _ in self.named())
 
-    def named(self) -> Iterator[tuple[str, Any]]:
-        """The layers with their names, in order."""
-        return zip(self.names, self.layers, strict=True)
+    def named(self) -> tuple[tuple[str, Layer], ...]:
+        """(name, layer) of each layer, in order; of a Sequential in it, its layers."""
+        return self._named  # type: ignore[attr-defined]
+
+    def flat(self, in_shape: Shape) -> Iterator[tuple[str, Layer, Shape]]:
+        """(name, layer, its input's shape) of each layer, in order. Shapes leave out the batch axis."""
+        for (name, layer), shape in zip(self.named(), self.shapes(in_shape), strict=False):
+            yield name, layer, shape
 
     def shapes(self, in_shape: Shape) -> list[Shape]:
         """The input's shape and then each layer's output's, without the batch axis. Raises ValueError, which names the
-        layer, where one does not fit."""
-        return self._shapes(in_shape, "")
-
-    def _shapes(self, in_shape: Shape, prefix: str) -> list[Shape]:
+        layer, if one does not fit."""
         shapes = [tuple(in_shape)]
         for name, layer in self.named():
-            if isinstance(layer, Sequential):
-                shapes.append(layer._shapes(shapes[-1], f"{prefix}{name}/")[-1])
-                continue
-            with _naming(prefix + name, layer):
-                shapes.append(layer.out_shape(shapes[-1]))
+            shapes.append(plainly(f"{name}, out_shape", layer.out_shape, shapes[-1]))
         return shapes
 
     def out_shape(self, in_shape: Shape) -> Shape:
+        """The shape of the last layer's output, without the batch axis."""
         return self.shapes(in_shape)[-1]
 
     def init(self, in_shape: Shape, rng: np.random.Generator, dtype: Any = np.float32) -> Params:
-        """New parameters for inputs of `in_shape`, drawn from `rng`. Allocates the parameters."""
+        """-> new params for inputs of `in_shape` (without the batch axis), floats of `dtype`, drawn from `rng` by the
+        layers in order. Allocates the parameters. Raises ValueError, which names the layer, if a shape does not fit."""
         params = {}
-        for (name, layer), shape in zip(self.named(), self.shapes(in_shape), strict=False):
-            if own := layer.init(shape, rng, dtype):
-                params[name] = own
+        for name, layer, shape in self.flat(in_shape):
+            if own_params := plainly(f"{name}, init", layer.init, shape, rng, dtype):
+                params[name] = own_params
         return params
 
     def forward(
-        self, params: Params, x: np.ndarray, *, train: bool = False, rng: np.random.Generator | None = None
+        self,
+        params: Params,
+        x: np.ndarray,
+        *,
+        train: bool = False,
+        rng: np.random.Generator | None = None,
+        call: Callable[..., Any] = plainly,
     ) -> tuple[np.ndarray, Any]:
-        """-> (y, saved).  x (N, …).  With `train=False` nothing is kept and saved is None: each activation goes as soon
-        as the next one is there. `rng` is drawn from by the layers in order. Changes no parameter. Floats of another
-        dtype than the parameters' are copied in theirs."""
+        """-> (y, saved).  x (N, …) of any shape that the first layer takes; y (N, …) in the dtype of the parameters.
+
+        train: what backward needs is kept in `saved`, and dropout draws from `rng`, layer by layer. Otherwise nothing is
+            kept: saved is None, and each activation goes as soon as the next one is there.
+        call: how each layer is called, see `plainly`.
+        Changes no parameter. Allocates what the plans of the layers say (`memory.bill`), and a copy of x if it has
+        another float dtype than the parameters. Raises TypeError and ValueError, which name the layer, for an x that is
+        no batch of floats of the right shape.
+        """
         if not isinstance(x, np.ndarray):
             raise TypeError(f"expected a NumPy array, got {type(x).__name__}")
         if x.ndim == 0 or len(x) == 0:
             raise ValueError(f"expected a batch of at least one input, got an array of shape {x.shape}")
         x = _like_params(x, params)
         saved: Params = {}
-        for name, layer, own, place, key in self._walk(params, saved):
-            with _naming(name, layer):
-                x, kept = layer.forward(own, x, train=train, rng=rng)
+        for name, layer in self.named():
+            x, kept = call(f"{name}, forward", layer.forward, params.get(name, {}), x, train=train, rng=rng)
             if train:
-                place[key] = kept
+                saved[name] = kept
         return x, saved if train else None
 
     def backward(
@@ -97,112 +132,62 @@ class Sequential:
         need_dx: bool = True,
         overwrite_dy: bool = False,
         release: bool = False,
-        batch: int | None = None,
+        defer: Iterable[str] = (),
+        call: Callable[..., Any] = plainly,
     ) -> tuple[np.ndarray | None, Params]:
-        """-> (dx, grads), grads with the names of the trainable params.  dy like y, `saved` of a forward with
-        train=True.
+        """-> (dx, grads).  dy: of the shape of y, floats. dx: of the shape of x. grads: arrays like the trainable params.
 
-        With `release=True`, as in training, `saved` is emptied layer by layer, so each saved array is freed as soon as
-        its backward is done, and the first layer's dx is not computed (None).
-
-        batch: the samples of the whole batch, where this is a micro-batch of it. Then a gradient is `Factors` where these
-        are smaller, and whoever adds the micro-batches up calls `finish` at the end.
+        saved: of a forward pass with train=True.
+        need_dx: whether dx of the first layer is wanted; else dx is None.
+        overwrite_dy: dy may be written over.
+        release: as in training, `saved` is emptied layer by layer, so that each saved array is freed as soon as its
+            backward is done; dx is None.
+        defer: names of affine layers whose dW is left as `Factors`, x and dy, to be added up over micro-batches and
+            multiplied once; `factors.multiply_out` does it, `gradients.deferred` says for which layers it pays.
+        call: how each layer is called, see `plainly`.
+        Allocates the gradients and what the plans of the layers say. Raises ValueError if `saved` is None or was released,
+        and, naming the layer, for a dy of another shape than y.
         """
         if saved is None:
             raise ValueError("nothing was saved for backward; run forward with train=True")
-        grads = {}
-        given = _like_params(dy, params)
+        grads: Params = {}
+        first = self.named()[0][0] if self.named() else ""
+        given, dy = dy, _like_params(dy, params)
         overwrite_dy = overwrite_dy or given is not dy
-        for i, (name, layer, own, place, key) in reversed(list(enumerate(self._walk(params, saved)))):
-            if key not in place:
+        del given
+        for name, layer in reversed(self.named()):
+            if name not in saved:
                 raise ValueError(f"nothing is saved of {name}; a forward pass that was released has no second backward")
-            kept = place.pop(key) if release else place[key]
-            with _naming(name, layer):
-                needed = i > 0 or (need_dx and not release)
-                how = {"need_dx": needed, "overwrite_dy": overwrite_dy}
-                if isinstance(kept, np.ndarray) and comes_as_factors(layer, kept.shape[1:], batch):
-                    how["factors"] = True
-                dx, grad = layer.backward(own, kept, given, **how)
-            # What a layer returns belongs to this function, unless it is (a view of) what it was given.
-            overwrite_dy = overwrite_dy or (dx is not None and not np.may_share_memory(dx, given))
-            given = dx
-            if grad:
-                grads[name] = grad
-        if release:
-            saved.clear()
-        return given, tree.unflatten(dict(reversed(grads.items())))
+            kept = saved.pop(name) if release else saved[name]
+            options = {"need_dx": name != first or (need_dx and not release), "overwrite_dy": overwrite_dy}
+            if name in defer:
+                options["defer"] = True
+            dx, own_grads = call(f"{name}, backward", layer.backward, params.get(name, {}), kept, dy, **options)
+            # A new dx may be overwritten by the next layer; a view of the caller's dy may not.
+            overwrite_dy = overwrite_dy or (dx is not None and not np.may_share_memory(dx, dy))
+            dy = dx
+            if own_grads:
+                grads[name] = own_grads
+        return dy, dict(reversed(grads.items()))
 
-    def finish(self, grads: Params) -> None:
-        """Multiply out, in place, what micro-batches have left as `Factors`. Allocates each product, and its rows side
-        by side."""
-        multiply_out(grads)
+    def statistics(self, saved: Params) -> Params:
+        """The part of `saved` that `update_buffers` needs, a few bytes; {} for a network without BatchNorm."""
+        return {
+            name: found
+            for name, layer in self.named()
+            if hasattr(layer, "statistics") and (found := layer.statistics(saved[name]))
+        }
 
-    def _walk(self, params: Params, saved: Any, prefix: str = "") -> Iterator[tuple[str, Layer, Params, Any, str]]:
-        """(name, layer, its parameters, the dict that holds what it saves, its key there) of each layer that is not
-        itself a Sequential. So one loop runs them all, and no caller holds an array that an inner layer is done with."""
+    def update_buffers(self, params: Params, saved: Params) -> None:
+        """Move running statistics towards those of one forward pass, in place. saved: that of forward, or its
+        `statistics`."""
         for name, layer in self.named():
-            own = params.get(name, {})
-            if isinstance(layer, Sequential):
-                yield from layer._walk(own, saved.setdefault(name, {}), f"{prefix}{name}/")
-            else:
-                yield prefix + name, layer, own, saved, name
-
-    def statistics(self, saved: Any) -> Any:
-        """The part of `saved` that `update_buffers` needs; {} for a network without BatchNorm."""
-        found = {}
-        for name, layer in self.named():
-            if isinstance(layer, _HasBuffers) and (part := layer.statistics(saved[name])):
-                found[name] = part
-        return found
-
-    def update_buffers(self, params: Params, saved: Any) -> None:
-        """Move running statistics towards those of one forward pass, in place. `saved`, or its `statistics`."""
-        for name, layer in self.named():
-            if isinstance(layer, _HasBuffers) and name in params and name in saved:
+            if hasattr(layer, "update_buffers") and name in saved:
                 layer.update_buffers(params[name], saved[name])
-
-    def flat(self, in_shape: Shape, prefix: str = "") -> Iterator[tuple[str, Layer, Shape]]:
-        """(name, layer, its input's shape) of each layer that is not itself a Sequential; inner names are joined by "/"."""
-        for (name, layer), shape in zip(self.named(), self.shapes(in_shape), strict=False):
-            if isinstance(layer, Sequential):
-                yield from layer.flat(shape, f"{prefix}{name}/")
-            else:
-                yield prefix + name, layer, shape
-
-
-@runtime_checkable
-class _HasBuffers(Protocol):
-    """Anything with `statistics` and `update_buffers`, as BatchNorm has them."""
-
-    def statistics(self, saved: Any) -> Any: ...
-    def update_buffers(self, params: Params, saved: Any) -> None: ...
-
-
-def comes_as_factors(layer: Any, in_shape: Shape, batch: int | None) -> bool:
-    """Whether a layer hands on a gradient as `Factors`, with micro-batches of a batch of so many samples (None: it is not
-    cut). Only a layer that has `factors_pay` and whose `backward` takes `factors=True` does, such as Affine."""
-    pay = getattr(layer, "factors_pay", None)
-    return batch is not None and pay is not None and pay(in_shape, batch)
 
 
 def _like_params(array: np.ndarray, params: Params) -> np.ndarray:
     """Floats in the dtype of the parameters, so that every activation and gradient has it."""
-    found = tree.leaves(params)
-    if not found or array.dtype.kind != "f":
+    if array.dtype.kind != "f" or not (found := tree.items(params)):
         return array
-    return array.astype(found[0].dtype, copy=False)
-
-
-@contextmanager
-def _naming(name: str, layer: Any) -> Iterator[None]:
-    """Put the layer's name before an error that comes out of it."""
-    try:
-        yield
-    except (ValueError, TypeError, KeyError) as error:
-        kind = TypeError if isinstance(error, TypeError) else ValueError
-        text = (
-            f"{error} is missing from its parameters, or from what it keeps"
-            if isinstance(error, KeyError)
-            else str(error)
-        )
-        raise kind(f"{type(layer).__name__} '{name}': {text}") from error
+    return array.astype(found[0][1].dtype, copy=False)

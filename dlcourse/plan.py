@@ -16,7 +16,6 @@ class Plan:
     first_backward_workspace: the same in the first layer of a network, where no dx is made; None where it is the same.
     output_is_input: the output shares the input's memory (Flatten, Dropout outside training).
     dx_is_dy: backward writes dx over dy where dy is its own, so the two are one array.
-    factored: bytes of a gradient that can come as its factors, the layer's input and dy, from a micro-batch (`Factors`).
     """
 
     saves_input: bool = False
@@ -27,4 +26,3 @@ class Plan:
     first_backward_workspace: int | None = None
     output_is_input: bool = False
     dx_is_dy: bool = False
-    factored: int = 0

@@ -14,14 +14,13 @@ import numpy as np
 
 from dlcourse import checkpoint as checkpoints
 from dlcourse import losses, optim
+from dlcourse.diagnose import first_non_finite, first_non_finite_gradient
 from dlcourse.gradients import (
     Augment,
     Batch,
     Loss,
     at_least,
     batch_gradients,
-    first_non_finite,
-    first_non_finite_gradient,
     gradients,
     param_dtype,
 )
@@ -93,6 +92,7 @@ def fit(
     resume: bool = True,
     progress: bool = True,
     callbacks: Iterable[Callable[[Step], Any]] = (),
+    defer: Iterable[str] | None = None,
 ) -> History:
     """Train `params` in place on `data`, anything with .x and .y; returns the history.
 
@@ -104,6 +104,8 @@ def fit(
     early_stop: end after that many epochs without a lower validation loss.
     checkpoint: a folder; the state is written there each `checkpoint_every` steps and at the end. With `resume`,
         training goes on from what is there; a finished one gives its stored history. One of other settings is refused.
+    defer: the layers whose dW is multiplied once a step, when all micro-batches are there; None: those that
+        `gradients.deferred` names, (): none.
     callbacks: each is called with a `Step` after each step; one that returns True ends the training.
     Raises NonFiniteLoss before the update of a step whose loss or gradients are NaN or infinite: `params` are those
     before it, and so is the checkpoint. Everything else that can be wrong is looked at before the first step.
@@ -145,7 +147,7 @@ def fit(
             try:
                 value = train_step(
                     model, params, slots, batch, optimizer=optimizer, loss=loss, workers=workers, lr=lr,
-                    clip_norm=clip_norm, pool=pool,
+                    clip_norm=clip_norm, pool=pool, defer=defer,
                 )  # fmt: skip
             except NonFiniteLoss as error:
                 raise NonFiniteLoss(f"epoch {epoch}, step {step + 1}: {error}") from None
@@ -184,12 +186,13 @@ def train_step(
     lr: float | None = None,
     clip_norm: float | None = None,
     pool: Executor | None = None,
+    defer: Iterable[str] | None = None,
 ) -> float:
     """One step, in place: gradients, clipping, update, running statistics. Returns the loss before the update.
 
     Raises NonFiniteLoss, before anything is changed, where the loss or a gradient is NaN or infinite.
     """
-    value, grads, statistics = batch_gradients(model, params, batch, loss, workers, pool)
+    value, grads, statistics = batch_gradients(model, params, batch, loss, workers, pool, defer=defer)
     if not math.isfinite(value):
         raise NonFiniteLoss(f"the loss is {value}; first in {first_non_finite(model, params, batch)}")
     if (place := first_non_finite_gradient(grads)) is not None:
@@ -218,14 +221,14 @@ def evaluate(
     dtype = param_dtype(params)
 
     def one(index: int) -> tuple[float, int | None]:
-        x, labels = batch.part(index, dtype)
+        x, labels = batch.micro_batch(index, dtype)
         logits, _ = model.forward(params, x)
         return loss(logits, labels, total=samples)[0], _count_right(logits, labels)
 
     total = 0.0
     right: int | None = 0
     with one_blas_thread():
-        for value, correct in in_order(one, batch.parts, at_least(1, "workers", workers)):
+        for value, correct in in_order(one, batch.micro_batches, at_least(1, "workers", workers)):
             total += value
             right = None if correct is None or right is None else right + correct
     return Evaluation(total, None if right is None else right / split.y.size)

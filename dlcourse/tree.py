@@ -1,10 +1,13 @@
 """Trees of arrays: dicts, lists and tuples, nested to any depth, with arrays (or None) at the leaves.
 
 Parameters, gradients, optimizer slots and saved tensors are all such trees. Everything that walks one uses these
-functions, so a residual block or a layer in a layer needs no code of its own.
+functions, so a residual block or a layer in a layer needs no code of its own. What is neither a dict, a list, a tuple nor
+None is a leaf: an array, or a gradient in another form, which gives its arrays as `leaf.arrays` (`factors.Factors`).
+
+Names of leaves join the keys by "/". A layer's name may hold a "/" itself, so no function takes a name apart.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,31 +17,32 @@ Tree = Any  # dict[str, Tree] | list[Tree] | tuple[Tree, ...] | np.ndarray | Non
 BUFFERS = "buffers"  # the reserved key of state that is neither trained nor saved (running statistics)
 
 
-def map(f: Callable[..., Any], tree: Tree, *others: Tree) -> Tree:
-    """Apply `f` to each leaf (and to the leaves at the same place in `others`); returns a tree of the same shape."""
+def map_leaves(f: Callable[..., Any], tree: Tree, *others: Tree) -> Tree:
+    """Apply `f` to each leaf (and to the leaves at the same place in `others`); returns a tree of the same form."""
     if tree is None:
         return None
     if isinstance(tree, dict):
-        return {key: map(f, child, *(other[key] for other in others)) for key, child in tree.items()}
+        return {key: map_leaves(f, child, *(other[key] for other in others)) for key, child in tree.items()}
     if isinstance(tree, list | tuple):
-        children = [map(f, child, *(other[i] for other in others)) for i, child in enumerate(tree)]
+        children = [map_leaves(f, child, *(other[i] for other in others)) for i, child in enumerate(tree)]
         return tuple(children) if isinstance(tree, tuple) else children
     return f(tree, *others)
 
 
-def items(tree: Tree, prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield ("a/b/W", leaf) for each leaf, in the order in which the tree is written."""
-    if tree is None:
-        return
-    if isinstance(tree, dict):
-        children: Any = tree.items()
-    elif isinstance(tree, list | tuple):
-        children = enumerate(tree)
-    else:
-        yield prefix, tree
-        return
-    for key, child in children:
-        yield from items(child, f"{prefix}/{key}" if prefix else str(key))
+def items(tree: Tree, prefix: str = "") -> list[tuple[str, Any]]:
+    """[("a/b/W", leaf), …], in the order in which the tree is written."""
+    found, waiting = [], [(prefix, tree)]
+    while waiting:
+        name, node = waiting.pop()
+        if not isinstance(node, dict | list | tuple):
+            if node is not None:
+                found.append((name, node))
+            continue
+        children = []
+        for key, child in node.items() if isinstance(node, dict) else enumerate(node):
+            children.append((f"{name}/{key}" if name else str(key), child))
+        waiting += children[::-1]
+    return found
 
 
 def leaves(tree: Tree) -> list[Any]:
@@ -47,20 +51,22 @@ def leaves(tree: Tree) -> list[Any]:
 
 
 def flatten(tree: Tree) -> dict[str, Any]:
-    """A tree of dicts as one flat dict: {"conv2d_1/W": array, …}. A key must not contain "/"."""
-    return dict(items(tree))
+    """A tree as one flat dict: {"conv2d_1/W": array, …}. Two leaves of one name are an error (ValueError)."""
+    flat = dict(named := items(tree))
+    if len(flat) < len(named):
+        names = [name for name, _ in named]
+        raise ValueError(f"two leaves are named {next(name for name in names if names.count(name) > 1)!r}")
+    return flat
 
 
-def unflatten(flat: dict[str, Any]) -> dict[str, Any]:
-    """The inverse of `flatten` for trees of dicts: {"a/W": x} -> {"a": {"W": x}}."""
-    tree: dict[str, Any] = {}
-    for name, leaf in flat.items():
-        *path, last = name.split("/")
-        node = tree
-        for key in path:
-            node = node.setdefault(key, {})
-        node[last] = leaf
-    return tree
+def unflatten(flat: dict[str, Any], like: Tree) -> Tree:
+    """The inverse of `flatten`: a tree of the form of `like`, with the leaves of `flat`. Raises ValueError if their names
+    are not those of `like`."""
+    named = items(like)
+    if others := flat.keys() ^ {name for name, _ in named}:
+        raise ValueError(f"only one of the two trees has {', '.join(sorted(others))}")
+    values = iter([flat[name] for name, _ in named])
+    return map_leaves(lambda _: next(values), like)
 
 
 def trainable(params: Tree) -> Tree:
@@ -75,12 +81,17 @@ def trainable(params: Tree) -> Tree:
 
 def buffers(params: Tree) -> list[np.ndarray]:
     """The arrays under a "buffers" key, which `trainable` passes over."""
-    return [leaf for name, leaf in items(params) if BUFFERS in name.split("/")]
+    if not isinstance(params, dict | list | tuple):
+        return []
+    found: list[np.ndarray] = []
+    for key, child in params.items() if isinstance(params, dict) else enumerate(params):
+        found += leaves(child) if key == BUFFERS else buffers(child)
+    return found
 
 
 def copy(tree: Tree) -> Tree:
-    """A tree of the same shape with a copy of each array."""
-    return map(np.copy, tree)
+    """A tree of the same form with a copy of each array."""
+    return map_leaves(np.copy, tree)
 
 
 def count(params: Tree) -> int:
@@ -94,10 +105,11 @@ def nbytes(tree: Tree) -> int:
 
 
 def owners(tree: Tree) -> dict[int, np.ndarray]:
-    """{id: array} of the arrays that own the memory of the leaves: a view is led back to its base."""
+    """{id: array} of the arrays that own the memory of the leaves: the base of a view, and the view's base again."""
     found = {}
     for leaf in leaves(tree):
-        while isinstance(leaf.base, np.ndarray):
-            leaf = leaf.base
-        found[id(leaf)] = leaf
+        for array in getattr(leaf, "arrays", (leaf,)):
+            while isinstance(array.base, np.ndarray):
+                array = array.base
+            found[id(array)] = array
     return found

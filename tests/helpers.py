@@ -123,7 +123,7 @@ def dx_in_another_order(layer, params, saved, dy):
 
 def scaled_grads(layer, params, saved, dy):
     dx, grads = layer.backward(params, saved, dy)
-    return dx, tree.map(lambda g: g * 1.001, grads)
+    return dx, tree.map_leaves(lambda g: g * 1.001, grads)
 
 
 def grads_of_the_first_sample(layer, params, saved, dy):
@@ -135,13 +135,13 @@ def grads_of_the_first_sample(layer, params, saved, dy):
 
 def mean_over_the_batch(layer, params, saved, dy):
     dx, grads = layer.backward(params, saved, dy)
-    return dx, tree.map(lambda g: g / len(dy), grads)
+    return dx, tree.map_leaves(lambda g: g / len(dy), grads)
 
 
 def flipped_grads(layer, params, saved, dy):
     """A kernel that is turned round, as where convolution and correlation are mixed up."""
     dx, grads = layer.backward(params, saved, dy)
-    return dx, tree.map(lambda g: np.flip(g, axis=0).copy(), grads)
+    return dx, tree.map_leaves(lambda g: np.flip(g, axis=0).copy(), grads)
 
 
 def first_of_grads_left_out(layer, params, saved, dy):

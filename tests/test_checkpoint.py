@@ -186,7 +186,7 @@ def test_arrays_in_another_memory_order_are_written_as_they_are_read(tmp_path):
     params = {"W": np.arange(6.0).reshape(2, 3).T, "scalar": np.array(3.0), "part": np.arange(10.0)[::3]}
     params |= {"empty": np.zeros((0, 3)), "bytes": np.arange(7, dtype=np.uint8), "mask": np.array([True, False])}
     checkpoints.save(tmp_path, params, {"step": 4}, {"step_loss": []}, {})
-    other, slots = tree.map(np.zeros_like, params), {"step": 0}
+    other, slots = tree.map_leaves(np.zeros_like, params), {"step": 0}
     checkpoints.load(tmp_path, other, slots, {})
     np.testing.assert_equal(other, params)
     assert slots == {"step": 4}

@@ -2,13 +2,14 @@
 
 import numpy as np
 import pytest
-from helpers import assert_close, same_bits
+from helpers import assert_close, blobs, same_bits
 
 from dlcourse import layers as L
 from dlcourse import losses, memory, models, optim, tree
 from dlcourse.factors import Factors, multiply_out
+from dlcourse.gradients import deferred, gradients
 from dlcourse.model import Sequential
-from dlcourse.train import gradients
+from dlcourse.train import fit
 
 
 def normal(rng, *shape, dtype=np.float64):
@@ -52,16 +53,18 @@ def test_micro_batches_give_the_gradient_of_the_whole_batch(rng, name, micro_bat
     model, in_shape = NETWORKS[name]
     x, labels = normal(rng, 12, *in_shape), rng.integers(0, 10, 12)
     params = model.init(in_shape, np.random.default_rng(1), np.float64)
-    handed = model.backward(
-        params, model.forward(params, x, train=True, rng=rng)[1], normal(rng, 12, 10), release=True, batch=12
-    )[1]
-    assert any(isinstance(leaf, Factors) for leaf in tree.leaves(handed))  # or the test says nothing of them
+    names = deferred(model, in_shape, 12)
+    saved = model.forward(params, x, train=True, rng=rng)[1]
+    handed = model.backward(params, saved, normal(rng, 12, 10), release=True, defer=names)[1]
+    assert {name for name, own in handed.items() if isinstance(own["W"], Factors)} == names != set()
     _, whole = gradients(model, params, x, labels)
     _, cut = gradients(model, params, x, labels, micro_batch=micro_batch)
     _, by_two = gradients(model, params, x, labels, micro_batch=micro_batch, workers=2)
+    _, at_once = gradients(model, params, x, labels, micro_batch=micro_batch, defer=())
     assert [key for key, _ in tree.items(cut)] == [key for key, _ in tree.items(whole)]
-    for a, b in zip(tree.leaves(whole), tree.leaves(cut), strict=True):
-        assert_close(b, a, 1e-12)
+    for other in (cut, at_once):
+        for a, b in zip(tree.leaves(whole), tree.leaves(other), strict=True):
+            assert_close(b, a, 1e-12)
     assert same_bits(cut, by_two)
 
 
@@ -75,11 +78,45 @@ def test_float32_stays_float32(rng):
 
 
 def test_many_rows_or_a_small_matrix_are_multiplied_at_once():
-    layer = L.Affine(512)
-    assert layer.factors_pay((4096,), 100)
-    assert not layer.factors_pay((4096,), 1000)
-    assert not L.Affine(10).factors_pay((512,), 100)
-    assert not layer.factors_pay((64, 4096), 100)
+    def pays(units, in_shape, batch):
+        return deferred(Sequential([L.Affine(units)]), in_shape, batch) == {"affine_1"}
+
+    assert pays(512, (4096,), 100)
+    assert not pays(512, (4096,), 1000)
+    assert not pays(10, (512,), 100)
+    assert not pays(512, (64, 4096), 100)
+
+
+def test_the_bill_asks_the_same_function_and_can_be_told_otherwise():
+    model, sizes = models.cifar_cnn(), {"batch_size": 100, "micro_batch": 25}
+    assert deferred(model, (32, 32, 3), 100) == {"affine_1"}
+    with_, without = (memory.bill(model, (32, 32, 3), defer=defer, **sizes).peak for defer in (None, ()))
+    assert without - with_ > 12 * 2**20
+    assert with_ == memory.bill(model, (32, 32, 3), defer=["affine_1"], **sizes).peak
+
+
+def test_a_step_that_is_told_to_defer_nothing_is_that_of_its_bill(rng):
+    model, optimizer = Sequential([L.Affine(512), L.ReLU(), L.Affine(10)]), optim.SGD()
+    params = model.init((256,), np.random.default_rng(0))
+    x, labels = normal(rng, 16, 256, dtype=np.float32), rng.integers(0, 10, 16)
+    options = {"optimizer": optimizer, "micro_batch": 4}
+    for defer in ((), None):
+        bill = memory.bill(model, (256,), batch_size=16, defer=defer, **options)
+        comparison = memory.ledger(model, params, x, labels, defer=defer, **options).compare(bill)
+        assert comparison.agree, str(comparison)
+
+
+def test_training_without_deferring_gives_the_same_to_rounding():
+    model = Sequential([L.Flatten(), L.Affine(64), L.ReLU(), L.Affine(10)])
+    data = blobs(60, (8, 8, 2))
+    ends = []
+    for defer in (None, ()):
+        params = model.init((8, 8, 2), np.random.default_rng(0), np.float64)
+        fit(model, params, data, optimizer=optim.SGD(0.1), batch_size=20, micro_batch=5, progress=False, defer=defer)
+        ends.append(params)
+    assert not same_bits(*ends)
+    for a, b in zip(*map(tree.leaves, ends), strict=True):
+        np.testing.assert_allclose(a, b, rtol=0, atol=1e-12)
 
 
 class Doubled(L.Affine):

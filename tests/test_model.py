@@ -1,5 +1,6 @@
 import re
 import weakref
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -8,7 +9,8 @@ from helpers import same_bits
 from dlcourse import kernels, losses, models, tree
 from dlcourse import layers as L
 from dlcourse.gradcheck import check_layer
-from dlcourse.model import Sequential
+from dlcourse.model import Sequential, plainly
+from dlcourse.plan import Plan
 from dlcourse.workers import one_blas_thread
 
 RNG = np.random.default_rng
@@ -144,13 +146,19 @@ def test_a_nested_sequential_is_the_same_as_a_flat_one():
     flat = Sequential([L.Affine(4), L.ReLU(), L.Affine(3), L.Tanh()])
     nested = Sequential([Sequential([L.Affine(4), Sequential([L.ReLU()])]), L.Affine(3), Sequential([L.Tanh()])])
     params, x, y, saved, dy = forward(flat, (5,))
-    own = {"sequential_1": {"affine_1": params["affine_1"]}, "affine_1": params["affine_2"]}
+    assert nested.names == (
+        "sequential_1/affine_1",
+        "sequential_1/sequential_1/relu_1",
+        "affine_1",
+        "sequential_2/tanh_1",
+    )
+    own = {"sequential_1/affine_1": params["affine_1"], "affine_1": params["affine_2"]}
     other, other_saved = nested.forward(own, x, train=True)
     np.testing.assert_array_equal(other, y)
     dx, grads = flat.backward(params, saved, dy)
     for release in (False, True):
         other_dx, other_grads = nested.backward(own, other_saved, dy, release=release)
-        assert same_bits(other_grads["sequential_1"]["affine_1"], grads["affine_1"])
+        assert same_bits(other_grads["sequential_1/affine_1"], grads["affine_1"])
         assert same_bits(other_grads["affine_1"], grads["affine_2"])
         assert release or same_bits(other_dx, dx)
 
@@ -194,7 +202,9 @@ def test_release_frees_the_arrays_of_each_layer_before_the_next_begins(monkeypat
 def test_release_reaches_into_a_nested_sequential(monkeypatch):
     model = Sequential([L.Affine(4), Sequential([L.GELU(), L.Affine(4), L.GELU(), L.Affine(3)])])
     params, x, y, saved, dy = forward(model, (5,))
-    arrays = [ref for refs in arrays_by_layer(saved["sequential_1"]).values() for ref in refs]
+    inner = {name: kept for name, kept in saved.items() if name.startswith("sequential_1/")}
+    arrays = [ref for refs in arrays_by_layer(inner).values() for ref in refs]
+    del inner
     del x, y
     alive = []
     right = kernels.affine_backward
@@ -247,6 +257,69 @@ def test_update_buffers_takes_saved_or_the_few_bytes_that_statistics_picks():
     assert not same_bits(one, params)
     assert same_bits(tree.trainable(one), tree.trainable(params))
     assert models.mlp().statistics(forward(models.mlp(), (8, 8, 1))[3]) == {}
+
+
+# The hook.
+
+
+def test_every_layer_is_called_through_the_hook_in_order():
+    moments = []
+
+    def call(moment, function, *arguments, **options):
+        moments.append((moment, type(function.__self__).__name__))
+        return plainly(moment, function, *arguments, **options)
+
+    model = Sequential([L.Affine(4), Sequential([L.ReLU()])])
+    params = model.init((5,), rng=RNG(0))
+    y, saved = model.forward(params, np.ones((2, 5), np.float32), train=True, call=call)
+    dx, grads = model.backward(params, saved, y, call=call)
+    names = [("affine_1", "Affine"), ("sequential_1/relu_1", "ReLU")]
+    forward = [(f"{name}, forward", kind) for name, kind in names]
+    assert moments == [*forward, *[(f"{name}, backward", kind) for name, kind in reversed(names)]]
+    assert same_bits([dx, grads], list(model.backward(params, saved, y)))
+
+
+def test_a_hook_that_gives_another_result_changes_what_the_next_layer_gets():
+    model = Sequential([L.Affine(4), L.ReLU(), L.Tanh()])
+    params = model.init((5,), rng=RNG(0))
+
+    def broken(moment, function, *arguments, **options):
+        y, kept = plainly(moment, function, *arguments, **options)
+        return (y * np.nan, kept) if moment == "relu_1, forward" else (y, kept)
+
+    assert np.isnan(model.forward(params, np.ones((2, 5), np.float32), call=broken)[0]).all()
+
+
+@dataclass(frozen=True)
+class Plain:
+    """A layer as a reader writes it: the five methods, no base."""
+
+    factor: float = 2.0
+
+    def init(self, in_shape, rng, dtype=np.float32):
+        return {"c": np.full(in_shape[-1:], self.factor, dtype)}
+
+    def out_shape(self, in_shape):
+        return in_shape
+
+    def forward(self, params, x, *, train=False, rng=None):
+        return x * params["c"], x if train else None
+
+    def backward(self, params, saved, dy, *, need_dx=True, overwrite_dy=False):
+        return dy * params["c"] if need_dx else None, {"c": (dy * saved).reshape(-1, dy.shape[-1]).sum(0)}
+
+    def plan(self, *in_shapes, batch, dtype, train=True):
+        nbytes = batch * int(np.prod(in_shapes[0])) * np.dtype(dtype).itemsize
+        return Plan(saves_input=train, backward_workspace=nbytes)
+
+
+def test_a_plain_class_is_a_layer():
+    model = Sequential([L.Flatten(), L.Affine(3), Plain(), Sequential([Plain(3.0)])])
+    assert model.names == ("flatten_1", "affine_1", "plain_1", "sequential_1/plain_1")
+    assert max(check_layer(model, (2, 2), 3, RNG(0)).values()) < 1e-6
+    params = model.init((4,), rng=RNG(0))
+    with pytest.raises(ValueError, match="Plain 'plain_1': operands could not be broadcast"):
+        model.forward(params | {"plain_1": {"c": np.ones(7, np.float32)}}, np.ones((2, 4), np.float32))
 
 
 # Errors.

@@ -54,8 +54,8 @@ def small(dtype=np.float32, seed=0):
         "relu": {},
         "scalar": rng.standard_normal(()),
     }
-    params = tree.map(lambda p: np.asarray(p, dtype), params)
-    grads = tree.map(lambda p: np.asarray(rng.standard_normal(p.shape), dtype), tree.trainable(params))
+    params = tree.map_leaves(lambda p: np.asarray(p, dtype), params)
+    grads = tree.map_leaves(lambda p: np.asarray(rng.standard_normal(p.shape), dtype), tree.trainable(params))
     return params, grads
 
 
@@ -132,7 +132,7 @@ def test_blocks_do_not_change_a_bit(make, sizes, block, seed):
     opt = make(weight_decay=0.1)
     slots, other_slots = opt.init(params), opt.init(other)
     for _ in range(3):
-        grads = tree.map(lambda p: rng.standard_normal(p.shape).astype(np.float32), params)
+        grads = tree.map_leaves(lambda p: rng.standard_normal(p.shape).astype(np.float32), params)
         opt.update(params, grads, slots)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(optim, "BLOCK_NUMBERS", block)
@@ -353,7 +353,7 @@ def test_an_optimizer_is_frozen_and_comparable():
 @settings(max_examples=30)
 def test_clipped_gradients_keep_their_direction_and_have_at_most_the_norm(scale, max_norm, seed):
     _, grads = small(np.float64, seed)
-    grads = tree.map(lambda g: np.asarray(g * scale), grads)
+    grads = tree.map_leaves(lambda g: np.asarray(g * scale), grads)
     before = np.concatenate([g.ravel() for g in tree.leaves(grads)])
     norm = optim.clip_by_norm(grads, max_norm)
     after = np.concatenate([g.ravel() for g in tree.leaves(grads)])

@@ -146,7 +146,7 @@ def test_early_stop_ends_after_that_many_epochs_without_a_lower_validation_loss(
 @pytest.mark.parametrize("clip_norm", [1e-3, 1e6, None])
 def test_clip_norm_bounds_the_step(clip_norm):
     params, _ = run(epochs=1, batch_size=250, optimizer=optim.SGD(lr=1.0), clip_norm=clip_norm)
-    change = tree.map(lambda after, before: after.astype(np.float64) - before, params, new())
+    change = tree.map_leaves(lambda after, before: after.astype(np.float64) - before, params, new())
     norm = np.sqrt(sum((leaf**2).sum() for leaf in tree.leaves(change)))
     if clip_norm == 1e-3:
         assert norm == pytest.approx(1e-3, rel=1e-3)

@@ -105,7 +105,7 @@ def test_running_statistics_follow_the_order_of_the_micro_batches(workers):
         kept.append(saved)
         _, dlogits = losses.softmax_cross_entropy(logits, data.y[part], total=90)
         _, grads = model.backward(by_hand, saved, dlogits)
-        total = grads if total is None else tree.map(np.add, total, grads)
+        total = grads if total is None else tree.map_leaves(np.add, total, grads)
     opt.update(by_hand, total, opt.init(by_hand))
     for saved in kept:
         model.update_buffers(by_hand, saved)

@@ -40,7 +40,7 @@ def test_nan_in_the_data_stops_training_and_leaves_the_parameters_of_the_step_be
 def test_the_first_layer_whose_output_is_not_finite_is_named():
     model = Sequential([L.Flatten(), L.Affine(4), Sequential([L.ReLU(), L.Affine(3), L.Affine(2)]), L.Affine(10)])
     params = new(model)
-    params["sequential_1"]["affine_1"]["W"][:] = 1e38
+    params["sequential_1/affine_1"]["W"][:] = 1e38
     before = tree.copy(params)
     with pytest.raises(
         NonFiniteLoss, match="epoch 1, step 1: the loss is nan; first in the output of Affine 'sequential_1/affine_1'"

@@ -99,7 +99,7 @@ def test_a_gradient_that_is_not_finite_stops_before_the_update_and_names_the_lay
 
 
 def test_large_finite_gradients_are_not_taken_for_infinite_ones():
-    from dlcourse.gradients import first_non_finite_gradient
+    from dlcourse.diagnose import first_non_finite_gradient
 
     assert first_non_finite_gradient({"a": {"W": np.full(3, 1e30, np.float32)}}) is None
     assert "b/W" in first_non_finite_gradient({"a": {"W": np.full(3, np.inf)}, "b": {"W": np.array([1, np.nan])}})

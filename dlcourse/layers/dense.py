@@ -61,24 +61,19 @@ class Affine:
         *,
         need_dx: bool = True,
         overwrite_dy: bool = False,
-        factors: bool = False,
+        defer: bool = False,
     ) -> tuple[np.ndarray | None, Params]:
+        """defer: dW is left as `Factors`, which hold x and dy; so dy is not written over."""
         dy = floats(dy, saved.dtype)
-        if factors:  # x and dy live on in them: neither is written over
+        if defer:
             dx = dy @ params["W"].T if need_dx else None
             rows, drows = saved.reshape(-1, saved.shape[-1]), dy.reshape(-1, self.units)
             return dx, {"W": Factors(((rows, drows),)), "b": drows.sum(axis=0)}
         dx, dW, db = kernels.affine_backward(dy, saved, params["W"], need_dx=need_dx)
         return dx, {"W": dW, "b": db}
 
-    def factors_pay(self, in_shape: Shape, batch: int) -> bool:
-        """Whether the rows of a whole batch, of x and dy, are fewer numbers than dW. Not in a layer with a `backward` of
-        its own, which knows nothing of them."""
-        rows, d_in = batch * math.prod(in_shape[:-1]), in_shape[-1]
-        return rows * (d_in + self.units) < d_in * self.units and type(self).backward is Affine.backward
-
     def plan(self, in_shape: Shape, batch: int, dtype: Any, *, train: bool = True) -> Plan:
-        return Plan(saves_input=train, factored=array_bytes((in_shape[-1], self.units), 1, dtype) if train else 0)
+        return Plan(saves_input=train)
 
 
 @dataclass(frozen=True)

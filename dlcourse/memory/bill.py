@@ -2,18 +2,18 @@
 size of a parameter is allocated."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 
 from dlcourse import losses, tree
-from dlcourse.gradients import at_least
+from dlcourse.gradients import at_least, deferred
 from dlcourse.layers.base import Shape, array_bytes
 from dlcourse.memory.shapes import params_of
-from dlcourse.memory.table import table
-from dlcourse.model import Sequential, comes_as_factors
+from dlcourse.memory.tables import Shown, Table, bytes_table
+from dlcourse.model import Sequential
 from dlcourse.plan import Plan
 
 KINDS = ("params", "grads", "saved", "workspace", "slots", "data")
@@ -51,8 +51,8 @@ class Moment:
         return sum(getattr(self, kind) for kind in KINDS)
 
 
-@dataclass(frozen=True)
-class Bill:
+@dataclass(frozen=True, repr=False)
+class Bill(Shown):
     """A row a layer, a column a kind; the moments of the step in order; the peak and where it is reached."""
 
     rows: tuple[Row, ...]
@@ -97,22 +97,16 @@ class Bill:
             ],
         }
 
-    def _table(self) -> Any:
+    def _table(self) -> Table:
         workers = f"{self.workers} worker{'s' if self.workers > 1 else ''}"
         notes = [
             f"batch {self.batch_size}, micro-batches of {self.micro_batch}, {workers}, {self.dtype}",
             f"predicted peak {{{self.peak}}}, in {self.peak_at}",
         ]
         columns = [*KINDS, *(["buffers"] if self.total("buffers") else [])]
-        return table("layer", columns, [(row.name, [getattr(row, k) for k in columns]) for row in self.rows], notes)
-
-    def __str__(self) -> str:
-        return self._table().text()
-
-    def _repr_html_(self) -> str:
-        return self._table().html()
-
-    __repr__ = __str__
+        return bytes_table(
+            "layer", columns, [(row.name, [getattr(row, k) for k in columns]) for row in self.rows], notes
+        )
 
 
 def bill(
@@ -126,6 +120,7 @@ def bill(
     micro_batch: int | None = None,
     workers: int = 1,
     inference: bool = False,
+    defer: Iterable[str] | None = None,
 ) -> Bill:
     """Predict a training step of `model` on inputs of `in_shape` (without the batch axis), or with `inference` a forward
     pass that keeps nothing: no gradients, slots, saved arrays, no loss.
@@ -134,17 +129,16 @@ def bill(
     workers it is an upper bound, since it lets all of them stand at their highest moment at once. Raises ValueError,
     which names the layer, where the shapes do not fit.
     """
-    for name, value in (
-        ("batch_size", batch_size),
-        ("workers", workers),
-        ("micro_batch", batch_size if micro_batch is None else micro_batch),
-    ):
-        at_least(1, name, value)
-    size = min(micro_batch or batch_size, batch_size)
+    check_arguments(model, optimizer)
+    batch_size, workers = at_least(1, "batch_size", batch_size), at_least(1, "workers", workers)
+    size = batch_size if micro_batch is None else min(at_least(1, "micro_batch", micro_batch), batch_size)
     parts = math.ceil(batch_size / size)
     workers = min(workers, parts)
-    cut = batch_size if parts > 1 and not inference else None
-    steps = list(_steps(model, in_shape, size, np.dtype(dtype), train=not inference, cut=cut))
+    if parts == 1 or inference:
+        defer = ()
+    elif defer is None:
+        defer = deferred(model, in_shape, batch_size)
+    steps = list(_steps(model, in_shape, size, np.dtype(dtype), train=not inference, defer=frozenset(defer)))
     update = None if optimizer is None or inference else optimizer.plan(dtype)
     copies = update.slot_copies if update else 0
     rows = tuple(step.row(copies, train=not inference, first=i == 0) for i, step in enumerate(steps))
@@ -173,6 +167,14 @@ def bill(
         )
     rows = (*rows, Row("input", data=data))
     return Bill(rows, tuple(moments), batch_size, size, workers, str(np.dtype(dtype)))
+
+
+def check_arguments(model: Any, optimizer: Any = None) -> None:
+    """Raise TypeError for what is no network or no optimizer, such as a list of layers, or an optimizer's class."""
+    if isinstance(model, type) or not hasattr(model, "flat"):
+        raise TypeError(f"model must be a network, Sequential([…]) of one or more layers, got {model!r}")
+    if optimizer is not None and (isinstance(optimizer, type) or not hasattr(optimizer, "update")):
+        raise TypeError(f"optimizer must be one of dlcourse.optim, such as optim.Adam(lr=1e-3), got {optimizer!r}")
 
 
 @dataclass(frozen=True)
@@ -209,10 +211,9 @@ class _Step:
 
 
 def _steps(
-    model: Sequential, in_shape: Shape, batch: int, dtype: np.dtype, *, train: bool, cut: int | None
+    model: Sequential, in_shape: Shape, batch: int, dtype: np.dtype, *, train: bool, defer: frozenset[str]
 ) -> Iterator[_Step]:
-    """The layers in order, each array numbered when it is made: a view has the number of its base. `cut`: the samples of
-    the whole batch, where micro-batches are added up."""
+    """The layers in order, each array numbered when it is made: a view has the number of its base."""
     made = current = 0
     taken = {0}  # the input is data: no layer is charged for keeping it
     for name, layer, shape in model.flat(in_shape):
@@ -231,7 +232,7 @@ def _steps(
                 kept[number] = size
                 taken.add(number)
         params, buffers = _param_bytes(layer, shape, dtype)
-        factored = plan.factored if comes_as_factors(layer, shape, cut) else 0
+        factored = params - (array_bytes(layer.out_shape(shape)[-1:], 1, dtype)) if name in defer else 0
         yield _Step(name, plan, x, current, x_bytes, y_bytes, params, buffers, kept, factored)
 
 

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from dlcourse.memory import grid
 from dlcourse.memory.cycles import Garbage
 from dlcourse.memory.holders import Walk, holder, line_of, made_at, traced_lines
 from dlcourse.memory.roots import roots, wide_roots
 from dlcourse.memory.rulers import traced_array_bytes, traced_peak
+from dlcourse.memory.tables import Table
 from dlcourse.units import binary
 
 SHOWN = 12  # lines of the table
@@ -65,10 +65,10 @@ class Leaks:
         return [*more, f"the array bytes grow by {binary(self.growth)} a step; seen over {steps} steps"]
 
     def __str__(self) -> str:
-        return grid.text(self._lines(), self._notes()) if self else self._notes()[0]
+        return str(Table(self._lines(), self._notes())) if self else self._notes()[0]
 
     def _repr_html_(self) -> str:
-        return grid.as_html(self._lines(), self._notes()) if self else f"<p>{self._notes()[0]}</p>"
+        return Table(self._lines(), self._notes())._repr_html_() if self else f"<p>{self._notes()[0]}</p>"
 
     __repr__ = __str__
 

@@ -1,34 +1,94 @@
-"""The ledger: one real training step, measured by the exact ruler and accounted for to the last byte."""
+"""The ledger: one real training step, measured by the exact ruler and accounted for to the last byte; and the bill beside
+it."""
 
 import gc
 import tracemalloc
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from dlcourse import losses, tree
-from dlcourse.gradients import Batch, batch_gradients, param_dtype
+from dlcourse.gradients import Batch, at_least, batch_gradients, param_dtype
 from dlcourse.layers.base import Params
-from dlcourse.memory.bill import KINDS, Bill, Row
-from dlcourse.memory.comparison import PEAK, Comparison
-from dlcourse.memory.grid import Table
-from dlcourse.memory.rulers import traced_array_bytes, traced_peak
-from dlcourse.memory.table import table
-from dlcourse.memory.watch import Watch, Watched, small_buffers
-from dlcourse.model import Sequential
+from dlcourse.memory.bill import KINDS, Bill, Row, check_arguments
+from dlcourse.memory.rulers import reset_traced_peak, traced_array_bytes, traced_peak
+from dlcourse.memory.tables import Shown, Table, bytes_table
+from dlcourse.model import Sequential, plainly
 from dlcourse.units import binary
 from dlcourse.workers import one_blas_thread
 
-SMALL = 8 * 1024  # bytes: a workspace below it is Python's own objects, and left out of the table
+PEAK = "peak of the step"
+TOLERANCE_BYTES = (
+    64 * 1024
+)  # NumPy's buffers of 8,192 numbers, and Python's own small objects, which the bill leaves out
+TOLERANCE_SHARE = 0.02  # of the peak
+SMALL_BYTES = 8 * 1024  # a workspace below it is Python's own objects, and left out of the table
+BUFFER_NUMBERS = 256
+
+Pair = tuple[int, int]  # predicted bytes, measured bytes
 
 
-@dataclass(frozen=True)
-class Kept:
-    """An array that is kept from forward to backward. `layer`: who kept it first ("input": it is the data). `needed_by`:
-    the layers whose backward gets it, in the order of backward; it is freed when the last of them is done. A view is
-    shown as the array that owns the memory."""
+@dataclass(frozen=True, repr=False)
+class Comparison(Shown):
+    """Predicted beside measured: the bill and the ledger of the same step.
+
+    pairs: {what: (predicted bytes, measured bytes)} of each kind that outlives a call, and of the peak of the step.
+    layers: the same for {(layer, kind): …}, workspace too. moments: for {"conv2d_1, forward": …}, empty if several workers
+        were at work. unattributed: array bytes that the measurement found no owner for.
+    upper_bound: the predicted peak is one, since several workers need not stand at their highest moment at once, and a
+        last micro-batch may be smaller.
+    """
+
+    pairs: dict[str, Pair]
+    unattributed: int
+    layers: dict[tuple[str, str], Pair] = field(default_factory=dict)
+    moments: dict[str, Pair] = field(default_factory=dict)
+    upper_bound: bool = False
+
+    def ratio(self, what: str) -> float:
+        """Measured over predicted."""
+        predicted, measured = self.pairs[what]
+        return measured / predicted if predicted else float(measured == 0)
+
+    @property
+    def off(self) -> dict[str, Pair]:
+        """What does not agree, by name: "relu_1: saved". Kinds that outlive a call must agree to the byte, workspace within
+        64 KiB, the peak and each moment within 2 % of the predicted peak or 64 KiB, whichever is more."""
+        found = {
+            f"{layer}: {kind}": (p, m)
+            for (layer, kind), (p, m) in self.layers.items()
+            if abs(p - m) > (TOLERANCE_BYTES if kind == "workspace" else 0)
+        }
+        tolerance = max(TOLERANCE_SHARE * self.pairs[PEAK][0], TOLERANCE_BYTES)
+        for what, (p, m) in (self.moments | {PEAK: self.pairs[PEAK]}).items():
+            if m > p + tolerance or (m < p - tolerance and not self.upper_bound):
+                found[what] = (p, m)
+        return found
+
+    @property
+    def agree(self) -> bool:
+        """Whether everything agrees, and no byte is unattributed."""
+        return not self.off and not self.unattributed
+
+    def _table(self) -> Table:
+        lines = [["", "predicted", "measured", "measured / predicted"]]
+        for what, pair in self.pairs.items():
+            lines.append([what, *map(binary, pair), f"{self.ratio(what):.4f}"])
+        notes = [f"unattributed: {self.unattributed} bytes"]
+        notes += [f"{name}: predicted {p:,} bytes, measured {m:,}: {m - p:+,}" for name, (p, m) in self.off.items()]
+        if not self.off:
+            places = "each layer and each moment" if self.moments else "each layer"
+            notes.append(f"predicted and measured agree in {places}")
+        return Table(lines, notes)
+
+
+class SavedArray(NamedTuple):
+    """An array that waits for backward. `layer`: which saved it first ("input": it is the data). `needed_by`: the layers
+    whose backward gets it, in the order of backward; it is freed when the last of them is done. A view is shown as the
+    array that owns the memory."""
 
     layer: str
     shape: tuple[int, ...]
@@ -37,8 +97,8 @@ class Kept:
     needed_by: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class Ledger:
+@dataclass(frozen=True, repr=False)
+class Ledger(Shown):
     """Measured bytes of one step.
 
     rows: those of one micro-batch. `workspace` is what a call held and let go again, the larger of forward and backward,
@@ -55,7 +115,7 @@ class Ledger:
     peak: int
     unattributed: int
     moments: dict[str, int]
-    kept: tuple[Kept, ...]
+    kept: tuple[SavedArray, ...]
 
     def total(self, kind: str) -> int:
         """One column's sum over the layers."""
@@ -63,17 +123,19 @@ class Ledger:
 
     @property
     def peak_at(self) -> str:
-        """The moment of the peak; "" where there are no moments."""
+        """The moment of the peak; "" if there are no moments."""
         return max(self.moments, key=self.moments.__getitem__, default="")
 
     def compare(self, bill: Bill) -> Comparison:
         """Predicted beside measured: each kind that outlives a call, and the peak; then each layer's, and each moment.
-        Raises ValueError where the bill is that of other layers."""
+        Raises ValueError if the bill is that of other layers."""
         predicted, measured = ({row.name: row for row in rows} for rows in (bill.rows, self.rows))
         if predicted.keys() != measured.keys():
             others = sorted(predicted.keys() ^ measured.keys())
             raise ValueError(f"the bill is not one of this network: only one of the two has {', '.join(others)}")
-        kinds = (*KINDS, "buffers")
+        highest: dict[str, int] = {}  # a layer that is used twice has two moments of one name
+        for moment in bill.moments:
+            highest[moment.name] = max(highest.get(moment.name, 0), moment.total)
         return Comparison(
             {kind: (bill.total(kind), self.total(kind)) for kind in KINDS if kind != "workspace"}
             | {PEAK: (bill.peak, self.peak)},
@@ -81,32 +143,61 @@ class Ledger:
             {
                 (name, kind): (getattr(row, kind), getattr(measured[name], kind))
                 for name, row in predicted.items()
-                for kind in kinds
+                for kind in (*KINDS, "buffers")
             },
-            {moment.name: (moment.total, self.moments[moment.name]) for moment in bill.moments if self.moments},
+            {name: (total, self.moments[name]) for name, total in highest.items() if name in self.moments},
             upper_bound=bill.workers > 1 or bill.batch_size % bill.micro_batch > 0,
         )
 
     def needs(self) -> Table:
-        """A line for each kept array: its bytes, who kept it, and which backward needs it."""
+        """A line for each array that waits for backward: its bytes, who saved it, and which backward needs it."""
         lines = [["kept by", "array", "bytes", "needed by backward of"]]
         lines += [[k.layer, f"{k.dtype} {k.shape}", binary(k.nbytes), ", ".join(k.needed_by)] for k in self.kept]
         return Table(lines)
 
-    def _table(self) -> Any:
-        where = f", in {self.peak_at}" if self.peak_at else ""
-        notes = [f"measured peak {{{self.peak}}}{where}; unattributed: {self.unattributed} bytes"]
+    def _table(self) -> Table:
+        place = f", in {self.peak_at}" if self.peak_at else ""
+        notes = [f"measured peak {{{self.peak}}}{place}; unattributed: {self.unattributed} bytes"]
         columns = [*KINDS, *(["buffers"] if self.total("buffers") else [])]
-        rows = [replace(row, workspace=0) if row.workspace < SMALL else row for row in self.rows]
-        return table("layer", columns, [(row.name, [getattr(row, k) for k in columns]) for row in rows], notes)
+        rows = [replace(row, workspace=0) if row.workspace < SMALL_BYTES else row for row in self.rows]
+        return bytes_table("layer", columns, [(row.name, [getattr(row, k) for k in columns]) for row in rows], notes)
 
-    def __str__(self) -> str:
-        return self._table().text()
 
-    def _repr_html_(self) -> str:
-        return self._table().html()
+@contextmanager
+def small_buffers() -> Iterator[None]:
+    """NumPy works through a cast or a broadcast in a buffer of 8,192 numbers, 32 KiB in float32, which belongs to no
+    array. In the block it has 256, on this thread."""
+    before = np.setbufsize(BUFFER_NUMBERS)
+    try:
+        yield
+    finally:
+        np.setbufsize(before)
 
-    __repr__ = __str__
+
+@dataclass(eq=False)
+class Watch:
+    """A network's `call` (see `model.plainly`) that reads the exact ruler around each moment. By the name of the moment,
+    the largest of its calls: `peaks`, the most bytes that were traced while it ran; `workspace`, what of these was gone
+    when it returned. For one thread, while tracemalloc traces."""
+
+    peaks: dict[str, int] = field(default_factory=dict)
+    workspace: dict[str, int] = field(default_factory=dict)
+
+    def call(self, moment: str, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+        """-> what `function` returns."""
+        reset_traced_peak()
+        result = plainly(moment, function, *arguments, **options)
+        now, peak = tracemalloc.get_traced_memory()
+        self.peaks[moment] = max(self.peaks.get(moment, 0), peak)
+        self.workspace[moment] = max(self.workspace.get(moment, 0), peak - now)
+        return result
+
+    def reset(self) -> dict[str, int]:
+        """Begin anew. The names stay, so that what is watched next makes no new entries. -> workspace until now."""
+        before = dict(self.workspace)
+        for seen in (self.peaks, self.workspace):
+            seen.update(dict.fromkeys(seen, 0))
+        return before
 
 
 def ledger(
@@ -120,90 +211,90 @@ def ledger(
     micro_batch: int | None = None,
     workers: int = 1,
     seed: int = 0,
+    defer: Iterable[str] | None = None,
 ) -> Ledger:
-    """Measure one step on the batch (x, labels). `params` are as they were before: the update is done on a copy.
+    """Measure one step on the batch (x, labels), as `gradients` takes them. `params` are as they were before: the update
+    is done on a copy.
 
+    model: a Sequential, or anything with its `calls`, `forward`, `backward` and `statistics`.
     Runs the first micro-batch once, then the step twice (the first by layer and moment, the second for the peak).
-    Allocates a copy of the parameters and the optimizer's slots beside the step.
+    Allocates a copy of the parameters and the optimizer's slots beside the step. Raises TypeError for what is no model or
+    optimizer, and what the step raises.
     """
+    check_arguments(model, optimizer)
+    workers = at_least(1, "workers", workers)
     params = tree.copy(params)
     slots = optimizer.init(params) if optimizer is not None else {}
     state = {name: slot for name, slot in slots.items() if not isinstance(slot, int)}
     persistent = tree.nbytes([params, state])
     batch = Batch(x, labels, np.arange(len(x)), micro_batch, seed)  # gathered by rows and so copied, as in `fit`
 
-    def step(model: Sequential, loss: Any, update: Any) -> None:
-        _, grads, _ = batch_gradients(model, params, batch, loss, workers)
-        if update is not None:
-            update(params, grads, slots)
+    def step(call: Callable[..., Any]) -> None:
+        grads = batch_gradients(model, params, batch, loss, workers, defer=defer, call=call)[1]
+        if optimizer is not None:
+            call("update", optimizer.update, params, grads, slots)
 
-    update = None if optimizer is None else optimizer.update
     watch = Watch()
     micro = _one_micro_batch(model, params, batch, loss, optimizer, watch)
     cold = watch.reset()
     moments = {}
-    if workers == 1 or batch.parts == 1:
+    if workers == 1 or batch.micro_batches == 1:
         with small_buffers(), traced_peak():
             start = tracemalloc.get_traced_memory()[0]
-            step(Watched(model, watch), watch.of("loss", loss), update and watch.of("update", update))
+            step(watch.call)
         moments = {name: persistent + peak - start for name, peak in watch.peaks.items()}
     else:  # the calls of several workers overlap: no moments
         _one_micro_batch(model, params, batch, loss, optimizer, watch)
-        step(model, loss, update)
+        step(plainly)
     with traced_peak() as traced:
-        step(model, loss, update)
+        step(plainly)
     rows = [
         Row(
             name,
-            params=tree.nbytes(tree.trainable(_at(params, name))),
-            grads=micro.grads[name],
+            params=tree.nbytes(tree.trainable(params.get(name))),
+            grads=nbytes,
             saved=sum(array.nbytes for array in micro.kept if array.layer == name),
-            # Another thread, or code that ran for the first time, can only add to it.
+            # The smaller of two runs: first-run imports and other threads only ever add bytes.
             workspace=max(min(cold[call], watch.workspace[call]) for call in (f"{name}, forward", f"{name}, backward")),
-            slots=sum(tree.nbytes(_at(slot, name)) for slot in state.values()),
-            buffers=tree.nbytes(tree.buffers(_at(params, name))),
+            slots=sum(tree.nbytes(slot.get(name)) for slot in state.values()),
+            buffers=tree.nbytes(tree.buffers(params.get(name))),
         )
-        for name, _, _ in model.flat(x.shape[1:])
+        for name, nbytes in micro.grads.items()
     ]
     data = Row("input", data=micro.data)
     return Ledger((*rows, data), persistent + traced.peak, micro.unattributed, moments, micro.kept)
 
 
-class _Micro(NamedTuple):
+class _MicroBatch(NamedTuple):
     """What a micro-batch showed, in bytes: its gradients by layer, its inputs, the arrays that it keeps; and the largest
     difference, at three quiet points, between the growth of NumPy's traced bytes and the arrays found by walking."""
 
     grads: dict[str, int]
     data: int
-    kept: tuple[Kept, ...]
+    kept: tuple[SavedArray, ...]
     unattributed: int
 
 
 def _one_micro_batch(
     model: Sequential, params: Params, batch: Batch, loss: Any, optimizer: Any, watch: Watch
-) -> _Micro:
+) -> _MicroBatch:
     """Run the first micro-batch and an update, each layer through `watch`."""
-    mine = not tracemalloc.is_tracing()
-    if mine:
-        tracemalloc.start()
-    try:
+    off = []
+
+    def quiet_point(found: Any) -> None:
         gc.collect()
+        off.append(abs(traced_array_bytes() - before - tree.nbytes(found)))
+
+    with traced_peak():
         before = traced_array_bytes()
-        watched = Watched(model, watch)
-        off = []
-
-        def quiet_point(found: Any) -> None:
-            gc.collect()
-            off.append(abs(traced_array_bytes() - before - tree.nbytes(found)))
-
-        x, targets = batch.part(0, param_dtype(params))
+        x, targets = batch.micro_batch(0, param_dtype(params))
         with one_blas_thread(), small_buffers():
-            logits, saved = watched.forward(params, x, train=True, rng=batch.rng(0))
+            logits, saved = model.forward(params, x, train=True, rng=batch.rng(0), call=watch.call)
             quiet_point([x, targets, logits, saved])
-            kept = _kept(model, saved, x)
+            names, kept = list(saved or {}), _saved_arrays(saved or {}, x)
             _, dlogits = watch.call("loss", loss, logits, targets, total=len(batch))
             del logits
-            grads = watched.backward(params, saved, dlogits, overwrite_dy=True, release=True)[1]
+            grads = model.backward(params, saved, dlogits, overwrite_dy=True, release=True, call=watch.call)[1]
             del dlogits
         quiet_point([x, targets, grads])
         if optimizer is not None:
@@ -211,40 +302,20 @@ def _one_micro_batch(
             watch.call("update", optimizer.update, params, grads, slots)
             made = {name: slot for name, slot in slots.items() if not isinstance(slot, int)}
             quiet_point([x, targets, grads, made])
-        by_layer = {name: tree.nbytes(_at(grads, name)) for name, _, _ in model.flat(batch.x.shape[1:])}
-        return _Micro(by_layer, tree.nbytes(x), kept, max(off))
-    finally:
-        if mine:
-            tracemalloc.stop()
+        return _MicroBatch({name: tree.nbytes(grads.get(name)) for name in names}, tree.nbytes(x), kept, max(off))
 
 
-def _kept(model: Sequential, saved: Any, x: np.ndarray) -> tuple[Kept, ...]:
+def _saved_arrays(saved: Params, x: np.ndarray) -> tuple[SavedArray, ...]:
     """Each array in `saved` once, however many layers keep it, in the order of forward."""
     first = dict.fromkeys(tree.owners(x), "input")
     arrays: dict[int, np.ndarray] = {}
     users: dict[int, list[str]] = {}
-    for name, owners in _by_layer(model, saved):
-        for key, array in owners.items():
+    for name, own_saved in saved.items():
+        for key, array in tree.owners(own_saved).items():
             arrays[key] = array
             users.setdefault(key, []).insert(0, name)
             first.setdefault(key, name)
     return tuple(
-        Kept(first[key], array.shape, str(array.dtype), array.nbytes, tuple(users[key]))
+        SavedArray(first[key], array.shape, str(array.dtype), array.nbytes, tuple(users[key]))
         for key, array in arrays.items()
     )
-
-
-def _by_layer(model: Sequential, saved: Any, prefix: str = "") -> Iterator[tuple[str, dict[int, np.ndarray]]]:
-    """(name, the arrays that it keeps, by id) of each layer. Inner names are joined by "/"."""
-    for name, layer in model.named():
-        if isinstance(layer, Sequential):
-            yield from _by_layer(layer, saved[name], f"{prefix}{name}/")
-        else:
-            yield prefix + name, tree.owners(saved[name])
-
-
-def _at(state: Any, name: str) -> Any:
-    """The part of a tree under "a/b", None where there is none."""
-    for key in name.split("/"):
-        state = state.get(key) if isinstance(state, dict) else None
-    return state

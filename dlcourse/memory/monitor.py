@@ -10,8 +10,8 @@ from typing import Any, Literal, Self, TextIO
 
 import numpy as np
 
-from dlcourse.memory.grid import Table
 from dlcourse.memory.sample import Processes, Sample, Source, owners
+from dlcourse.memory.tables import Table
 from dlcourse.units import binary
 
 MOST = 4_000  # samples that are kept; then every other one is let go, and a peak stays where peaks are kept

@@ -55,7 +55,7 @@ class Optimizer:
         params = tree.trainable(params)
         for name, p in tree.items(params):
             self._check("parameter", name, p, p.shape, p.dtype)
-        new = {slot: tree.map(lambda p, slot=slot: self._new_slot(slot, p), params) for slot in self.needs.slots}
+        new = {slot: tree.map_leaves(lambda p, slot=slot: self._new_slot(slot, p), params) for slot in self.needs.slots}
         return {"step": 0} | new
 
     def slot_shapes(self, shape: tuple[int, ...], dtype: Any) -> SlotShapes:

@@ -277,7 +277,7 @@ class Float64Slots(optim.Momentum):
     """An optimizer whose state forgets the parameters' dtype."""
 
     def init(self, params):
-        return {"step": 0, "velocity": tree.map(lambda p: np.zeros(p.shape), params)}
+        return {"step": 0, "velocity": tree.map_leaves(lambda p: np.zeros(p.shape), params)}
 
     def update(self, params, grads, slots, *, lr=None):
         slots["step"] += 1

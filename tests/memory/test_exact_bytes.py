@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dlcourse import kernels, memory, models, optim
-from dlcourse.memory.watch import small_buffers
+from dlcourse.memory.ledger import small_buffers
 from dlcourse.train import gradients
 
 KIB, MIB = 2**10, 2**20

@@ -7,7 +7,9 @@ import pytest
 from helpers import blobs
 
 from dlcourse import layers as L
-from dlcourse import memory, models, optim, tree
+from dlcourse import losses, memory, models, optim, tree
+from dlcourse.gradients import Batch, batch_gradients
+from dlcourse.memory.ledger import Watch
 from dlcourse.model import Sequential
 
 KIB = 1024
@@ -170,13 +172,11 @@ def test_rows_are_equal_in_repeated_runs():
 
 
 def test_watching_changes_no_gradient():
-    from dlcourse.memory.watch import Watch, Watched
-    from dlcourse.train import gradients
-
     params = EVERY_KIND.init((15, 17, 3), rng=np.random.default_rng(0))
     data = blobs(12, (15, 17, 3))
+    batch = Batch(data.x, data.y, size=5)
     with memory.traced_peak():
-        watched = gradients(Watched(EVERY_KIND, Watch()), params, data.x, data.y, micro_batch=5)
-    plain = gradients(EVERY_KIND, params, data.x, data.y, micro_batch=5)
+        watched = batch_gradients(EVERY_KIND, params, batch, losses.softmax_cross_entropy, 1, call=Watch().call)
+    plain = batch_gradients(EVERY_KIND, params, batch, losses.softmax_cross_entropy, 1)
     assert watched[0] == plain[0]
     assert all(np.array_equal(a, b) for a, b in zip(tree.leaves(watched[1]), tree.leaves(plain[1]), strict=True))
