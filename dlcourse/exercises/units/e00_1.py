@@ -54,6 +54,13 @@ def bits(shape, dtype):
     return math.prod(shape) * np.dtype(dtype).itemsize * 8
 
 
+@wrong
+def made(shape, dtype):
+    """You make the array and ask it. That takes the memory that you want to know about, and fails for an array that does
+    not fit. The rule needs only shape and dtype."""
+    return np.zeros(shape, dtype).nbytes
+
+
 def inputs(rng):
     yield "one grey picture in float32", ((8, 8), "float32")
     yield "the 1,437 digits to learn from, in uint8", ((1437, 8, 8, 1), "uint8")
@@ -61,3 +68,4 @@ def inputs(rng):
     yield "a single number in float64: its shape is ()", ((), "float64")
     yield "a batch of no pictures", ((0, 8, 8, 1), "float32")
     yield "100 colour pictures in float16", ((100, 32, 32, 3), "float16")
+    yield "an array that no machine can hold: make none", ((10**9, 10**9), "float32")

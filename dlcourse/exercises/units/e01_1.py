@@ -76,6 +76,12 @@ def sign_turned(arrays):
     return -freed_by_copies(arrays)
 
 
+@wrong
+def largest_owner(arrays):
+    """You count the largest owner alone. Each owner that the list keeps alive counts, once."""
+    return max(owner(a).nbytes for a in arrays) - sum(a.nbytes for a in arrays)
+
+
 def inputs(rng):
     big = np.ones((256, 1024), np.float32)
     yield "one array that is no view", (Views([np.ones(100)]),)
@@ -85,3 +91,5 @@ def inputs(rng):
     yield "an array and its transpose: copies would take more", (Views([big, big.T]),)
     yield "a row from each of two arrays of the same size", (Views([np.ones((8, 8))[0], np.ones((8, 8))[0]]),)
     yield "a bias that is spread to 1,000 rows", (Views([np.broadcast_to(np.ones(4), (1000, 4))]),)
+    yield "a row from each of two arrays, one twice as large", (Views([np.ones((8, 8))[0], np.ones((16, 8))[0]]),)
+    yield "the same view twice: two copies", (Views([big[0, :9]] * 2),)

@@ -17,14 +17,8 @@ hints = (
     "`y = x - x.mean()`, then `v = y.reshape(-1)`, then `y /= np.sqrt(np.dot(v, v) / y.size).astype(y.dtype)`.",
 )
 costs = (
-    (2.7, "three arrays of the size of x are alive at one moment; give a result the name of the array before it"),
-    (
-        1.7,
-        (
-            "two arrays of the size of x are alive at one moment: `x.std()` makes one, and so does a division that is "
-            "not in place"
-        ),
-    ),
+    (2.7, "three arrays of the size of x at one moment; give a result the name of the array before it"),
+    (1.7, "two arrays of the size of x: `x.std()` makes one, `y * y` too, and a division that is not in place"),
 )
 
 

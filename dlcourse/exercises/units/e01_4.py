@@ -13,8 +13,8 @@ hints = (
     "`y = pictures.astype(np.float32)`, `y /= 255`, `y -= mean.astype(np.float32)`, and the same for `std`.",
 )
 costs = (
-    (2.7, "float64 was there on the way: `pictures / 255` alone takes twice the result"),
-    (1.7, "two arrays of the size of the result are alive at one moment; work in place after `astype`"),
+    (2.7, "float64 on the way, such as `pictures / 255`, or three arrays of the result's size at one moment"),
+    (1.7, "two arrays of the size of the result at one moment; work in place after `astype`"),
 )
 
 

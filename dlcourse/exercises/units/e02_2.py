@@ -77,6 +77,13 @@ def never_freed(arrays, looks):
     return sampled, sum(size for _, _, size in arrays)
 
 
+@wrong
+def not_at_once(arrays, looks):
+    """An array that is made at second 0.5 is there at 0.5 already. Ask for `made <= second < gone`."""
+    seen = [sum(size for made, gone, size in arrays if made < look < gone) for look in looks]
+    return max(seen, default=0), two_peaks(arrays, looks)[1]
+
+
 def inputs(rng):
     yield "one array, one look that meets it", ([(0.0, 1.0, 64 * MIB)], [0.5])
     yield "one short array between two looks", ([(0.25, 0.5, 64 * MIB)], [0.0, 1.0])
@@ -87,3 +94,4 @@ def inputs(rng):
     yield "nothing is made", ([], [0.0, 0.5])
     lives = [(float(made), float(made + rng.integers(1, 4)), int(rng.integers(1, 9)) * MIB) for made in range(12)]
     yield "twelve arrays, a look every 5 seconds", (lives, [0.5, 5.5, 10.5])
+    yield "a look at the very second at which an array is made", ([(0.0, 1.0, 2 * MIB), (0.5, 1.0, MIB)], [0.5])

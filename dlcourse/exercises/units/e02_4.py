@@ -67,6 +67,16 @@ def whole_system(processes, which):
     return 4096 * len(set.union(*processes)), uss, pss
 
 
+@wrong
+def equal_passed_over(processes, which):
+    """You pass over a process that has the same pages as yours. Just after a fork that is the child, and it shares every
+    page. Pass over number `which`, and no other."""
+    mine = processes[which]
+    others = [pages for pages in processes if pages != mine]
+    counts = [1 + sum(page in pages for pages in others) for page in mine]
+    return 4096 * len(mine), 4096 * counts.count(1), 4096 * sum(1 / n for n in counts)
+
+
 def inputs(rng):
     yield "one process alone", ([{1, 2, 3}], 0)
     yield "a kernel and a child that share two pages", ([{1, 2, 3, 4}, {3, 4, 5}], 0)
@@ -75,3 +85,4 @@ def inputs(rng):
     yield "three that share nothing", ([{1}, {2, 3}, {4, 5, 6}], 2)
     yield "a process that has nothing in memory", ([{1, 2}, set()], 1)
     yield "four processes, pages drawn at random", ([set(rng.integers(0, 40, size=30).tolist()) for _ in range(4)], 2)
+    yield "a kernel and its child just after the fork: the same pages", ([{1, 2, 3}, {1, 2, 3}, {3}], 1)

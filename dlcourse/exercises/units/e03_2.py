@@ -15,8 +15,8 @@ hints = (
     "dx = dy @ W.T and dW = x.T @ dy; db is the sum of dy over the samples, axis 0.",
 )
 costs = (
-    (8.0, "you built all products before summing them, an array of three axes; a matrix product sums on the way"),
-    (1.5, "a copy, or float64, was on the way; x.T and W.T are views, and a product needs no copy of them"),
+    (8.0, "all products at once, an array of three axes; a matrix product sums on the way"),
+    (1.5, "a copy, or float64; x.T and W.T are views, and a product needs no copy of them"),
 )
 
 

@@ -135,8 +135,8 @@ def signed_error(f, backward, x, dy):
 
 @wrong
 def not_a_number_passes(f, backward, x, dy):
-    """NaN passes your check. Every comparison with NaN is False, so `not error > 1e-6` is True. Ask `error < 1e-6` and
-    return that."""
+    """NaN passes your check. Every comparison with NaN is False, so `not error > 1e-6` is True, and np.nanmax leaves NaN
+    out. Take the plain maximum of the errors, and ask whether that is < 1e-6."""
     x, dy = x.astype(np.float64), dy.astype(np.float64)
     return not (errors(backward(dy, x), both_sides(f, x, dy)) > TOLERANCE).any()
 
@@ -200,6 +200,25 @@ def zero_by_zero(f, backward, x, dy):
         return bool((abs(a - n) / np.maximum(abs(a), abs(n))).max() < TOLERANCE)
 
 
+def three_in_a_million_more(dy, x):
+    return (1 + 3e-6) * cube_backward(dy, x)
+
+
+@wrong
+def wide_limit(f, backward, x, dy):
+    """Your limit is too wide: a gradient that is 3 in a million too large everywhere passes. The text asks for 1e-6, and
+    a right backward in float64 has no difficulty with it. np.allclose allows 1e-5 where you do not say otherwise."""
+    x, dy = x.astype(np.float64), dy.astype(np.float64)
+    return bool(errors(backward(dy, x), both_sides(f, x, dy)).max() < 1e-5)
+
+
+@wrong
+def very_wide_limit(f, backward, x, dy):
+    """Your limit is much too wide: an entry that is wrong by one in ten thousand passes. The text asks for 1e-6."""
+    x, dy = x.astype(np.float64), dy.astype(np.float64)
+    return bool(errors(backward(dy, x), both_sides(f, x, dy)).max() < 1e-3)
+
+
 def inputs(rng):
     def draw(*shape, scale=1):
         x = scale * rng.uniform(0.5, 2, shape) * np.where(rng.random(shape) < 0.5, -1, 1)  # none near 0
@@ -217,3 +236,4 @@ def inputs(rng):
     yield "sin(20 x), right: a strong curve", (waves, waves_backward, np.linspace(0.1, 0.9, 5), np.arange(1.0, 6.0))
     yield "x³ at 1000, right: large gradients", (cube, cube_backward, *draw(3, 2, scale=1000))
     yield "the positive part, right: some entries are 0", (positive_part, positive_part_backward, *draw(3, 3))
+    yield "x³, 3 in a million too large", (cube, three_in_a_million_more, *draw(2, 3))

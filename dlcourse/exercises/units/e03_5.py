@@ -10,7 +10,7 @@ hints = (
     "dx needs no reshape: dy @ W.T works on the last axis, whatever stands before it.",
     "rows = x.reshape(-1, D_in), drows = dy.reshape(-1, D_out); then dW and db as in 03.2, from rows and drows.",
 )
-costs = ((3.0, "you made dW for each sample before adding them; one product over all rows adds on the way"),)
+costs = ((3.0, "a dW for each sample before they are added; one product over all rows adds on the way"),)
 
 
 @solution

@@ -9,7 +9,7 @@ hints = (
     "The slope is 1 − y². The chain rule multiplies it with what comes in from above.",
     "dx = dy · (1 − y · y). Begin with dx = y * y and change it in place: then there is no other array.",
 )
-costs = ((1.5, "you make a second array beside dx. y * y can become dx, changed in place"),)
+costs = ((1.5, "a second array beside dx; y * y can become dx, changed in place"),)
 
 
 @solution

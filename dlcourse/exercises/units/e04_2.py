@@ -11,8 +11,8 @@ hints = (
     "y = logits - logits.max(axis=-1, keepdims=True); then np.exp(y, out=y); then divide y by its sum over axis -1.",
 )
 costs = (
-    (2.5, "you hold the shifted scores, their exp and the result at once. Work on in one array"),
-    (1.5, "you hold two arrays of this size at once. Work on in one: np.exp(y, out=y), then y /= …"),
+    (2.5, "the shifted scores, their exp and the result at once; work on in one array"),
+    (1.5, "two arrays of this size at once; work on in one: np.exp(y, out=y), then y /= …"),
 )
 
 

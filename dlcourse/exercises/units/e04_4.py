@@ -9,7 +9,7 @@ hints = (
     "10 numbers take 2 bytes, and these give 16. The argument `count` says how many are wanted.",
     "np.unpackbits(bits, count=dy.size).reshape(dy.shape) is a mask in bytes. Multiply dy by it.",
 )
-costs = ((1.5, "you turned the mask into float32, as large as dx. Multiply dy by the bytes"),)
+costs = ((1.5, "a second array as large as dx, such as the mask in float32; a product of dy and the bytes needs none"),)
 
 
 @solution

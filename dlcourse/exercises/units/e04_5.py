@@ -14,8 +14,8 @@ hints = (
     "In place: dx becomes x u′. t −= 1 gives −(1 − t): multiply dx by it, subtract dx from 1. t += 2 gives 1 + t.",
 )
 costs = (
-    (1.75, "you hold four arrays of this size or more at once. Each name and each intermediate result is one"),
-    (1.25, "you hold three arrays of this size at once. Two are enough: one for t, one for dx, in place"),
+    (1.75, "four arrays of this size or more at once; each name and each intermediate result is one"),
+    (1.25, "three arrays of this size at once; two are enough, one for t, one for dx, in place"),
 )
 
 

@@ -48,6 +48,24 @@ def not_whole(size, kernel, stride, padding):
     return (size + 2 * padding - kernel) / stride + 1
 
 
+@wrong
+def stride_forgotten(size, kernel, stride, padding):
+    """The stride is missing. The left edge moves in steps of stride, so there are fewer places: divide by it."""
+    return size + 2 * padding - kernel + 1
+
+
+@wrong
+def padding_forgotten(size, kernel, stride, padding):
+    """The padding is missing. It is laid on both sides of the picture, so the axis has size + 2 · padding pixels."""
+    return (size - kernel) // stride + 1
+
+
+@wrong
+def added_first(size, kernel, stride, padding):
+    """You add 1 before you divide. The steps are counted first, // stride, and the place at the start comes on top."""
+    return (size + 2 * padding - kernel + 1) // stride
+
+
 def inputs(rng):
     yield "5 pixels, kernel 2, stride 2", (5, 2, 2, 0)
     yield "4 pixels, kernel 3", (4, 3, 1, 0)

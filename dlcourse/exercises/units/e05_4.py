@@ -28,9 +28,9 @@ hints = (
     ),
 )
 costs = (
-    (7.0, "you built the columns of the whole batch"),
-    (3.5, "you hold copies of the windows of many pictures at once"),
-    (1.5, "a padded copy of the whole batch, or a product as large as y: take one picture at a time"),
+    (7.0, "the columns of the whole batch, or another array that grows with it"),
+    (3.5, "copies of the windows of many pictures at once"),
+    (1.5, "a padded copy of the whole batch, or a product as large as y; take one picture at a time"),
 )
 
 

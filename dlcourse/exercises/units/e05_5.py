@@ -29,9 +29,9 @@ hints = (
     ),
 )
 costs = (
-    (12.0, "you hold the columns of the whole batch and their gradient"),
-    (6.0, "you hold the columns of the whole batch, or their gradient"),
-    (1.5, "padded arrays of the whole batch: take one picture at a time"),
+    (12.0, "the columns of the whole batch and their gradient"),
+    (6.0, "the columns of the whole batch, or their gradient"),
+    (1.5, "padded arrays of the whole batch; take one picture at a time"),
 )
 
 
@@ -122,8 +122,8 @@ def backward(dy, x, W, stride, padding, overwrite=False, cut=True):
 
 @wrong
 def overwritten(dy, x, W, stride=1, padding=0):
-    """You set the pixels of dx where you should add to them. A pixel that several windows meet gets a part from each:
-    +=, on an array that begins with zeros."""
+    """A pixel of your dx gets a part from one window only, the last that meets it. It must get one from each: += on zeros
+    in place of =. And += with arrays of places counts a place once: take slices, or np.add.at."""
     return backward(dy, x, W, stride, padding, overwrite=True)
 
 
@@ -181,7 +181,36 @@ def cut_from_both_ends(dy, x, W, stride=1, padding=0):
     return dx[:, padding:-padding, padding:-padding], dW, db
 
 
+@wrong
+def index_arrays(dy, x, W, stride=1, padding=0):
+    """Each pixel of your dx got the part of one window. dx[r, q] += … with arrays of places writes a place that occurs
+    several times only once. np.add.at adds each time; slices, one for each (i, j), need no such care."""
+    dx, dW, db = backward(dy[:, ::-1, ::-1], x[:, ::-1, ::-1], W[::-1, ::-1], stride, padding, overwrite=True)
+    _, dW, db = conv_backward(dy, x, W, stride, padding)
+    return dx[:, ::-1, ::-1], dW, db
+
+
+@wrong
+def dW_without_stride(dy, x, W, stride=1, padding=0):
+    """Your dW meets pixels that stand side by side. The windows stand stride pixels apart, as in forward: i : i + stride *
+    H' : stride."""
+    dx, _, db = conv_backward(dy, x, W, stride, padding)
+    return dx, conv_backward(dy, x, W, 1, padding)[1], db
+
+
+@wrong
+def dW_without_border(dy, x, W, stride=1, padding=0):
+    """Your dW reads x from its own first pixel on. Forward read the padded picture, whose border stands before it too: pad
+    x as forward does, and read that."""
+    dx, _, db = conv_backward(dy, x, W, stride, padding)
+    moved = np.pad(x, ((0, 0), (0, 2 * padding), (0, 2 * padding), (0, 0)))
+    return dx, conv_backward(dy, moved, W, stride)[1], db
+
+
 def inputs(rng):
+    few = [np.arange(1.0, 1 + n * n).reshape(1, n, n, 1) for n in (2, 3)]
+    digits = np.array([1.0, 10, 100, 1000]).reshape(2, 2, 1, 1)
+    yield "whole numbers: a picture of 3 × 3, kernel 1, 10, 100, 1000", (*few, digits, 1, 0)
     for what, arguments in convolutions(rng):
         x, W, _, stride, padding = arguments
         dy = rng.standard_normal(my_conv(*arguments).shape).astype(x.dtype)

@@ -12,7 +12,7 @@ hints = (
     "index[better] = k, then np.maximum(y, candidate, out=y). Strictly larger, so that of equal ones the first stays.",
 )
 costs = (
-    (2.5, "you copied all windows, and an int64 index is there for a time"),
+    (2.5, "a copy of all windows, or an int64 index for a time"),
     (1.4, "one more temporary"),
 )
 

@@ -101,3 +101,4 @@ def inputs(rng):
     yield "all equal", (np.array([1.0, -2.0, 3.0]), np.zeros(5), 3, 1)
     yield "a stride that leaves gaps", (np.array([1.0, -1.0, 2.0]), rng.permutation(8.0 - np.arange(8)), 2, 3)
     yield "float32", (rng.standard_normal(17, dtype=np.float32), rng.standard_normal(20, dtype=np.float32), 4, 1)
+    yield "dy in float64, x in float32: dx is like x", (np.array([1.0, 2.0]), np.arange(4, dtype=np.float32), 2, 2)

@@ -13,7 +13,7 @@ hints = (
         "into the array of the deviations."
     ),
 )
-costs = ((1.8, "you have an array of deviations and one of their squares beside it: square in place"),)
+costs = ((1.8, "an array of deviations with one of their squares beside it, or wider numbers; square in place"),)
 
 
 @solution

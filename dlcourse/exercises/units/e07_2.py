@@ -12,8 +12,8 @@ hints = (
     "dx = gamma · r · (dy - dbeta / M - x̂ · dgamma / M).",
 )
 costs = (
-    (2.5, "at one moment you had three arrays like x or more: write the products into an array that is there (out=)"),
-    (1.5, "at one moment you had two arrays like x: the product with x̂ can be written into dx (out=dx)"),
+    (2.5, "three arrays like x or more at one moment; write the products into an array that is there (out=)"),
+    (1.5, "two arrays like x at one moment; the product with x̂ can be written into dx (out=dx)"),
 )
 
 

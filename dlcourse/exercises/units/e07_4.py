@@ -75,6 +75,13 @@ def rows_scaled(W, b, gamma, beta, mean, var, eps):
     return W * scale[:, None], (b - mean) * scale + beta
 
 
+@wrong
+def mean_added(W, b, gamma, beta, mean, var, eps):
+    """You add the mean. BatchNorm subtracts it: (b - mean) · s + beta."""
+    scale = gamma / np.sqrt(var + eps)
+    return W * scale, (b + mean) * scale + beta
+
+
 def inputs(rng):
     yield "an affine layer, 3 → 3", layer(rng, (3, 3))
     yield "an affine layer, 2 → 4", layer(rng, (2, 4))

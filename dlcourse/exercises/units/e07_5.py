@@ -81,9 +81,19 @@ def statistics_of_means(mean_a, var_a, count_a, mean_b, var_b, count_b):
     return mean, (count_a * (mean_a - mean) ** 2 + count_b * (mean_b - mean) ** 2) / whole
 
 
+@wrong
+def squares(mean_a, var_a, count_a, mean_b, var_b, count_b):
+    """You subtract the square of the mean from the mean of the squares. Where the means are large and the variances
+    small, the two are nearly equal, and their difference has lost its digits. Use the difference of the means."""
+    a, b = count_a / (count_a + count_b), count_b / (count_a + count_b)
+    mean = a * mean_a + b * mean_b
+    return mean, a * (var_a + mean_a**2) + b * (var_b + mean_b**2) - mean**2
+
+
 def inputs(rng):
     one = np.ones(1)
     yield "[1, 3] and [5, 7]", (2 * one, 1 * one, 2, 6 * one, 1 * one, 2)
     yield "3 and 5 values", (*part(rng, 3, 4), *part(rng, 5, 4))
     yield "one value and 7 values", (*part(rng, 1, 2), *part(rng, 7, 2))
     yield "float32", (*part(rng, 6, 3, np.float32), *part(rng, 2, 3, np.float32))
+    yield "means of 10,000, small variances", (1e4 * one, 1e-2 * one, 3, 1e4 * one + 0.1, 2e-2 * one, 5)

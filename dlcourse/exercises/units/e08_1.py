@@ -13,7 +13,7 @@ hints = (
     "A ReLU has no entry in params: params.get(name, {}) gives an empty dictionary for it.",
     "Fill saved[name] = kept in the loop, and at the end return x, saved if train else None.",
 )
-costs = ((1.5, "you hold arrays of layers that are done, although train is False; use one name for what goes on"),)
+costs = ((1.5, "arrays of layers that are done, held although train is False; use one name for what goes on"),)
 
 
 @solution
@@ -33,7 +33,9 @@ def network(rng, in_shape, layers, dtype=np.float64):
     model = Sequential(layers)
     params = model.init(in_shape, rng, dtype)
     for own in params.values():
-        own["b"] += rng.standard_normal(own["b"].shape).astype(dtype)
+        for array in own.values():
+            if isinstance(array, np.ndarray):
+                array += rng.standard_normal(array.shape).astype(dtype)
     return dict(model.named()), params
 
 
@@ -48,6 +50,8 @@ def networks(rng):
     yield "widths 5, 3, 2, numbers up to ±1000", layers, params, rng.uniform(-1000, 1000, (3, 5))
     layers, params = network(rng, (4, 4, 1), [L.Conv2D(2, 3, padding=1), L.ReLU(), L.Flatten(), L.Affine(3)])
     yield "a convolution first, one picture", layers, params, rng.standard_normal((1, 4, 4, 1))
+    layers, params = network(rng, (3,), [L.Affine(2), L.BatchNorm(), L.ReLU()])
+    yield "a BatchNorm, which does in training what it does not do later", layers, params, rng.standard_normal((4, 3))
 
 
 @wrong
@@ -107,6 +111,14 @@ def forward_where_parameters_are(layers, params, x, train):
     layers, and look the parameters up."""
     with_parameters = {name: layers[name] for name in params}
     return forward_all(with_parameters, params, x, train)
+
+
+@wrong
+def always_in_training(layers, params, x, train):
+    """You pass train=True to every layer and throw away what they keep. They made it all the same; and BatchNorm or
+    dropout give another y in training. Pass on train as it is."""
+    y, saved = forward_all(layers, params, x, True)
+    return y, saved if train else None
 
 
 def inputs(rng):

@@ -19,14 +19,8 @@ hints = (
     ),
 )
 costs = (
-    (3.5, "all gradients are alive before they are added; add each one as soon as it is there"),
-    (
-        1.3,
-        (
-            "a third array of the same size is alive: `total = total + …` makes one, and so does a name that keeps "
-            "the gradient before"
-        ),
-    ),
+    (3.5, "all gradients alive before they are added; add each one as soon as it is there"),
+    (1.3, "a third array: `total = total + …` makes one, and so does a name that keeps the gradient before"),
 )
 
 
@@ -45,19 +39,25 @@ def _pieces(x, y, micro_batch):
     return [(x[start : start + micro_batch], y[start : start + micro_batch]) for start in starts]
 
 
-def of_a_line(x, y, total):
-    """The gradient of ½ (x W − y)², summed over the samples and divided by `total`, at W = 0.
-    x (n, D), y (n, U) -> (D, U)."""
-    dW = x.T @ -y
-    dW /= total
-    return dW
+def of_a_line(most):
+    """A function that gives the gradient of ½ (x W − y)², summed over the samples and divided by `total`, at W = 0, of
+    no more than `most` rows at a time."""
+
+    def gradient(x, y, total):
+        if len(x) > most:
+            raise ValueError(f"gradient got {len(x)} rows at a time, and micro_batch is {most}")
+        dW = x.T @ -y  # x (n, D), y (n, U) -> (D, U)
+        dW /= total
+        return dW
+
+    return gradient
 
 
 @wrong
 def sum_of_means(gradient, x, y, micro_batch):
     """You divide by the size of the micro-batch and add. With four micro-batches the result is four times too large.
     `total` is the size of the whole batch."""
-    return sum(gradient(a, b, len(a)) for a, b in _pieces(x, y, micro_batch))  # type: ignore[return-value]
+    return sum(gradient(a, b, len(a)) for a, b in _pieces(x, y, micro_batch))
 
 
 @wrong
@@ -70,14 +70,14 @@ def mean_of_means(gradient, x, y, micro_batch):
 @wrong
 def by_micro_batch(gradient, x, y, micro_batch):
     """`total` is the number that the loss of the whole batch is divided by: `len(x)`, not `micro_batch`."""
-    return sum(gradient(a, b, micro_batch) for a, b in _pieces(x, y, micro_batch))  # type: ignore[return-value]
+    return sum(gradient(a, b, micro_batch) for a, b in _pieces(x, y, micro_batch))
 
 
 @wrong
 def rest_forgotten(gradient, x, y, micro_batch):
     """The last micro-batch is left out where it is not full. Its samples belong to the batch too."""
     pieces = [pair for pair in _pieces(x, y, micro_batch) if len(pair[0]) == micro_batch]
-    return sum(gradient(a, b, len(x)) for a, b in pieces)  # type: ignore[return-value]
+    return sum(gradient(a, b, len(x)) for a, b in pieces)
 
 
 @wrong
@@ -93,18 +93,34 @@ def last_one(gradient, x, y, micro_batch):
     return gradient(a, b, len(x))
 
 
-def inputs(rng):
-    def draw(n, dtype=np.float64):
-        return of_a_line, rng.standard_normal((n, 3)).astype(dtype), rng.standard_normal((n, 2)).astype(dtype)
+@wrong
+def all_at_once(gradient, x, y, micro_batch):
+    """You give `gradient` all rows at once. The result is right, and the memory of one large batch is what this was to
+    avoid: never more than `micro_batch` rows at a time."""
+    return gradient(x, y, len(x))
 
-    yield "12 samples in micro-batches of 4", (*draw(12), 4)
-    yield "10 samples in micro-batches of 4: the last has 2", (*draw(10), 4)
-    yield "the whole batch is one micro-batch", (*draw(6), 6)
-    yield "a micro-batch that is larger than the batch", (*draw(5), 8)
-    yield "one sample at a time", (*draw(3), 1)
-    yield "float32", (*draw(9, np.float32), 4)
+
+@wrong
+def number_of_pieces(gradient, x, y, micro_batch):
+    """You cut the batch into `micro_batch` pieces. `micro_batch` is how many rows a piece has, not how many pieces there
+    are: step through the rows with range(0, len(x), micro_batch)."""
+    pieces = zip(np.array_split(x, micro_batch), np.array_split(y, micro_batch), strict=True)
+    return sum(gradient(a, b, len(x)) for a, b in pieces if len(a))
+
+
+def inputs(rng):
+    def draw(n, most, dtype=np.float64):
+        x, y = rng.standard_normal((n, 3)).astype(dtype), rng.standard_normal((n, 2)).astype(dtype)
+        return of_a_line(most), x, y, most
+
+    yield "12 samples in micro-batches of 4", draw(12, 4)
+    yield "10 samples in micro-batches of 4: the last has 2", draw(10, 4)
+    yield "the whole batch is one micro-batch", draw(6, 6)
+    yield "a micro-batch that is larger than the batch", draw(5, 8)
+    yield "one sample at a time", draw(3, 1)
+    yield "float32", draw(9, 4, np.float32)
 
 
 def large(rng):
     x = rng.standard_normal((20, 768), dtype=np.float32)
-    return of_a_line, x, rng.standard_normal((20, 512), dtype=np.float32), 2
+    return of_a_line(2), x, rng.standard_normal((20, 512), dtype=np.float32), 2

@@ -12,7 +12,7 @@ hints = (
     ),
     "`y = x.astype(np.int16)`, add the shift (as int16), `np.clip(y, 0, 255, out=y)`, and back to uint8.",
 )
-costs = ((2.0, "the numbers of `rng.integers` are int64, and so is `x + shift`: 8 bytes a number, where int16 has 2"),)
+costs = ((2.0, "int64, as `rng.integers` and `x + shift` are: 8 bytes a number, where int16 has 2"),)
 
 
 @solution

@@ -58,6 +58,12 @@ def mistakes_only(labels, said, classes):
     return confusion(labels[labels != said], said[labels != said], classes)
 
 
+@wrong
+def shares(labels, said, classes):
+    """You divide by the number of answers. Counts are asked: whole numbers, also where a share would be clearer."""
+    return confusion(labels, said, classes) / max(1, len(labels))
+
+
 def inputs(rng):
     yield "5 answers, 3 classes; 2 taken for 0 twice", (np.array([0, 1, 2, 2, 2]), np.array([0, 1, 0, 0, 2]), 3)
     yield "everything right", (np.arange(4), np.arange(4), 4)

@@ -96,6 +96,48 @@ def rounded_up(shape, layers):
     return _counts((height << pools, width << pools, depth), layers)
 
 
+@wrong
+def bias_of_inputs_everywhere(shape, layers):
+    """You count one bias for each input, in the convolutions too. A bias is added to an output: one for each filter, one
+    for each unit."""
+    counts = _counts(shape, layers, bias=False)
+    depth, biased = shape[2], []
+    for (kind, *sizes), count in zip(layers, counts, strict=True):
+        biased.append(count + (count // sizes[0] if sizes else 0))
+        depth = sizes[0] if kind == "conv" else depth
+    return biased
+
+
+@wrong
+def one_side_of_the_window(shape, layers):
+    """You count one side of the window, k. A filter has a weight for each cell: k · k."""
+    return _counts(
+        shape,
+        [(kind, *sizes[:-1], math.sqrt(sizes[-1])) if kind == "conv" else (kind, *sizes) for kind, *sizes in layers],
+    )
+
+
+@wrong
+def one_number(shape, layers):
+    """You return the sum. Asked is a list with one number for each layer, 0 for pooling."""
+    return sum(count_parameters(shape, layers))
+
+
+@wrong
+def pooling_left_out(shape, layers):
+    """Your list has no entry for pooling. It learns nothing, so its number is 0: one number for each layer."""
+    return [n for n in count_parameters(shape, layers) if n]
+
+
+@wrong
+def picture_for_every_affine(shape, layers):
+    """Each of your affine layers sees the picture. Only the first one does: the next has as many inputs as the one
+    before has units."""
+    counts, units = count_parameters(shape, layers), [sizes[0] for kind, *sizes in layers if kind == "affine"]
+    first = len(counts) - len(units)
+    return counts[:first] + [counts[first] // units[0] * n for n in units]
+
+
 def inputs(rng):
     yield "one convolution of 3 × 3 with 32 filters on colour", ((32, 32, 3), [("conv", 32, 3)])
     yield "one affine layer on pictures of 4 × 4", ((4, 4, 1), [("affine", 10)])

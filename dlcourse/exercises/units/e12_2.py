@@ -62,6 +62,26 @@ def _numbers(widths, batch, dropout):
     return batch * sum(widths[1:-1]) * (3 if dropout else 1)
 
 
+@wrong
+def outputs_twice(widths, batch, dropout):
+    """You count two arrays for a ReLU. It keeps one, its output, and the layer behind it keeps that same array, or, behind
+    a dropout, another one."""
+    return batch * sum(widths[1:-1]) * (13 if dropout else 8)
+
+
+@wrong
+def mask_forgotten(widths, batch, dropout):
+    """The mask of the dropout is missing: one byte a number."""
+    return batch * sum(widths[1:-1]) * (8 if dropout else 4)
+
+
+@wrong
+def dropout_costs_nothing(widths, batch, dropout):
+    """A dropout makes no difference in your count. It keeps a mask, and its output is a new array, which the next affine
+    layer keeps."""
+    return 4 * batch * sum(widths[1:-1])
+
+
 def inputs(rng):
     yield "3072 → 512 → 10, without dropout", ((3072, 512, 10), 100, False)
     yield "3072 → 512 → 10, with dropout", ((3072, 512, 10), 100, True)

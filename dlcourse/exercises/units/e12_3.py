@@ -101,3 +101,4 @@ def inputs(rng):
         ),
     )
     yield "nothing is made", (77, [("update", {}, 0, [])])
+    yield "nothing at all", (0, [("update", {}, 0, [])])
