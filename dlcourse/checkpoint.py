@@ -4,10 +4,9 @@ What is random is derived from the seed, the epoch and the step, so parameters, 
 there is. A process that is killed at any moment leaves the last whole checkpoint.
 """
 
-import dataclasses
-import functools
 import json
 import os
+import uuid
 import zlib
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -18,13 +17,12 @@ import psutil
 from safetensors import SafetensorError, safe_open
 
 from dlcourse import tree
+from dlcourse.settings import CheckpointError
 
 FILE = "latest.safetensors"
-FORMAT = "dlcourse checkpoint 1"
-
-
-class CheckpointError(OSError):
-    """A checkpoint that cannot be written or read, or that belongs to another training. Names the file and the reason."""
+FORMAT = "dlcourse checkpoint 2"
+OLD_FORMAT = "dlcourse checkpoint 1"  # has the history in its header, and knows fewer settings
+MAX_HEADER_BYTES = 100_000_000  # the reader takes no longer header
 
 
 def prepare(folder: str | Path) -> None:
@@ -36,7 +34,7 @@ def prepare(folder: str | Path) -> None:
         for left in trial.parent.glob("latest*.partial"):
             owner = left.name.split(".")[1]
             if not (owner.isdigit() and psutil.pid_exists(int(owner))):
-                left.unlink()
+                left.unlink(missing_ok=True)
         trial.touch()
         trial.unlink()
     except OSError as error:
@@ -44,32 +42,38 @@ def prepare(folder: str | Path) -> None:
 
 
 def _partial(path: Path) -> Path:
-    """The temporary name of a checkpoint: each process has its own, so that two cannot write into one file."""
-    return path.with_suffix(f".{os.getpid()}.partial")
+    """A temporary name that no other process or thread has."""
+    return path.with_suffix(f".{os.getpid()}.{uuid.uuid4().hex}.partial")
 
 
 def save(folder: str | Path, params: Any, slots: Any, history: dict[str, Any], settings: dict[str, Any]) -> Path:
     """Write the state as `folder`/latest.safetensors, in place of the one before; returns the path.
 
-    Raises CheckpointError where it cannot be written; the checkpoint before is then as it was. Copies no array.
+    Raises CheckpointError if it cannot be written, or could not be read again; the checkpoint before is then as it was.
+    Copies no array but the losses, 8 bytes a step.
     """
     path = Path(folder) / FILE
     partial = _partial(path)
     arrays, numbers = _split({"params": params, "slots": slots})
-    arrays = {name: np.asarray(array, order="C") for name, array in arrays.items()}  # the file's order; mostly a no-op
-    text = json.dumps({"numbers": numbers, "history": history, "settings": settings})
+    rest = {name: value for name, value in history.items() if name != "step_loss"}
+    arrays["history/step_loss"] = np.array(history["step_loss"], np.float64)
+    arrays["history/rest"] = np.frombuffer(json.dumps(rest, default=_plain).encode(), np.uint8)
+    # In the file's order of bytes and axes; mostly the array itself.
+    arrays = {name: np.asarray(array, array.dtype.newbyteorder("<"), order="C") for name, array in arrays.items()}
+    text = json.dumps({"numbers": numbers, "settings": settings})
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         _write(partial, arrays, {"format": FORMAT, "state": text, "crc": _crc(text, arrays.get, arrays)})
         os.replace(partial, path)
-    except OSError as error:
-        _remove(partial)
+    except (OSError, TypeError, ValueError) as error:
         needed = tree.nbytes(arrays)
         kept = "; the checkpoint before it is unharmed" if path.exists() else ""
         raise CheckpointError(f"{path} could not be written ({needed:,} bytes): {error}{kept}") from error
-    except BaseException:  # an interrupt
-        _remove(partial)
-        raise
+    finally:
+        try:
+            partial.unlink(missing_ok=True)
+        except OSError:
+            pass  # the error that is being reported comes first
     return path
 
 
@@ -77,10 +81,10 @@ def load(
     folder: str | Path, params: Any, slots: Any, settings: dict[str, Any], *, resume: bool = True
 ) -> dict[str, Any]:
     """Read `folder`/latest.safetensors into the arrays of `params` and `slots`, in place; returns the stored history,
-    {} where there is no checkpoint. Nothing is changed unless everything fits.
+    {} if there is no checkpoint. Nothing is changed unless everything fits.
 
-    Raises CheckpointError where the file is damaged, of another network, or of other settings; and, with
-    `resume=False`, where there is one at all: it is never overwritten unasked.
+    Raises CheckpointError if the file is damaged, of another network, or of other settings; and, with
+    `resume=False`, if there is one at all: it is never overwritten unasked.
     """
     path = Path(folder) / FILE
     if not path.exists():
@@ -89,18 +93,27 @@ def load(
         open(path, "rb").close()  # safe_open calls a file that one may not read a missing one
         with safe_open(path, framework="numpy") as file:
             metadata = file.metadata() or {}
-            if metadata.get("format") != FORMAT:
+            if metadata.get("format") not in (FORMAT, OLD_FORMAT):
                 raise CheckpointError(f"{path} is not a checkpoint of this package: expected format {FORMAT!r}")
-            names = file.keys()
+            names = set(file.keys())
             if metadata["crc"] != _crc(metadata["state"], file.get_tensor, names):
                 raise CheckpointError(f"{path} is damaged: its checksum is wrong; remove it to start anew")
             state = json.loads(metadata["state"])
+            if metadata["format"] == OLD_FORMAT:
+                history = state["history"]
+                settings = {name: value for name, value in settings.items() if name in state["settings"]}
+            else:
+                history = json.loads(file.get_tensor("history/rest").tobytes())
+                history["step_loss"] = file.get_tensor("history/step_loss").tolist()
             if not resume:
-                done = len(state["history"]["step_loss"])
+                done = len(history["step_loss"])
                 raise CheckpointError(f"{path} holds a training of {done} steps: resume it, or name another folder")
             _check_settings(path, state["settings"], settings)
-            arrays, _ = _split({"params": params, "slots": slots})
-            _check_arrays(path, {name: file.get_slice(name) for name in names}, arrays)
+            arrays, numbers = _split({"params": params, "slots": slots})
+            names -= {"history/rest", "history/step_loss"}
+            _check_arrays(
+                path, {name: _kind(file.get_slice(name)) for name in names}, arrays, state["numbers"], numbers
+            )
             for name, array in arrays.items():
                 array[...] = file.get_tensor(name)
     except CheckpointError:
@@ -109,10 +122,8 @@ def load(
         raise CheckpointError(f"{path} cannot be read: {error}") from error
     except (SafetensorError, KeyError, json.JSONDecodeError) as error:
         raise CheckpointError(f"{path} is damaged: {error}; remove it to start anew") from error
-    for name, value in state["numbers"].items():
-        *_, key = name.split("/")
-        slots[key] = value
-    return state["history"]
+    _put(slots, state["numbers"], "slots")
+    return history
 
 
 def _write(path: Path, arrays: dict[str, np.ndarray], metadata: dict[str, str]) -> None:
@@ -124,9 +135,11 @@ def _write(path: Path, arrays: dict[str, np.ndarray], metadata: dict[str, str]) 
     end = 0
     for name, array in arrays.items():
         start, end = end, end + array.nbytes
-        header[name] = {"dtype": _DTYPES[array.dtype.name], "shape": array.shape, "data_offsets": (start, end)}
+        header[name] = {"dtype": _dtype(name, array), "shape": array.shape, "data_offsets": (start, end)}
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)  # so that the arrays begin at a multiple of 8
+    if len(text) > MAX_HEADER_BYTES:
+        raise ValueError(f"names and settings take {len(text):,} bytes; a reader takes {MAX_HEADER_BYTES:,}")
     with open(path, "wb") as file:
         file.write(len(text).to_bytes(8, "little"))
         file.write(text)
@@ -134,6 +147,14 @@ def _write(path: Path, arrays: dict[str, np.ndarray], metadata: dict[str, str]) 
             file.write(array.data)
         file.flush()
         os.fsync(file.fileno())  # on the disk before it takes the name of the whole one
+
+
+def _dtype(name: str, array: np.ndarray) -> str:
+    """The format's name of a dtype, such as F32."""
+    kind, bits = array.dtype.kind, 8 * array.dtype.itemsize
+    if kind not in "fiub" or bits > 64:
+        raise TypeError(f"{name} is {array.dtype}, which the file format does not have")
+    return "BOOL" if kind == "b" else f"{kind.upper()}{bits}"
 
 
 def _crc(text: str, array_of: Callable[[str], Any], names: Iterable[str]) -> str:
@@ -144,37 +165,25 @@ def _crc(text: str, array_of: Callable[[str], Any], names: Iterable[str]) -> str
     return f"{crc:08x}"
 
 
-def describe(**settings: Any) -> dict[str, Any]:
-    """What must be equal for a training to go on to the bit, as plain text and numbers."""
-    return {name: _describe(value) for name, value in settings.items()}
-
-
-def _describe(value: Any) -> Any:
-    if value is None or isinstance(value, str | bool | int | float):
-        return value
-    if isinstance(value, np.generic):
-        return value.item()
-    if isinstance(value, np.ndarray):
-        return f"{len(value)} of them, crc {zlib.crc32(value.tobytes()):08x}"
-    if isinstance(value, functools.partial):
-        return f"{_describe(value.func)}{value.args}{sorted(value.keywords.items())}"
-    if dataclasses.is_dataclass(value):
-        return repr(value)
-    name = f"{getattr(value, '__module__', '')}.{getattr(value, '__qualname__', type(value).__qualname__)}"
-    if "<" in name and hasattr(value, "__code__"):
-        # A lambda, or a function in a function: many have one name, so the code and what it closes over count.
-        code, cells = value.__code__, value.__closure__ or ()
-        parts = [code.co_code.hex(), *(repr(c) for c in code.co_consts if not hasattr(c, "co_code"))]
-        parts += [str(_describe(cell.cell_contents)) for cell in cells]
-        name += f" crc {zlib.crc32(' '.join(parts).encode()):08x}"
-    return name
-
-
 def _split(state: Any) -> tuple[dict[str, np.ndarray], dict[str, int]]:
     """The arrays and the plain numbers of a tree, by their flat names."""
     flat = tree.flatten(state)
     arrays = {name: leaf for name, leaf in flat.items() if isinstance(leaf, np.ndarray)}
-    return arrays, {name: leaf for name, leaf in flat.items() if name not in arrays}
+    return arrays, {name: _plain(leaf) for name, leaf in flat.items() if name not in arrays}
+
+
+def _plain(number: Any) -> Any:
+    """Python's number for NumPy's."""
+    return number.item() if isinstance(number, np.generic) else number
+
+
+def _put(node: Any, numbers: dict[str, Any], name: str) -> None:
+    """Put plain numbers back to their places in a tree of dicts and lists."""
+    for key, child in list(node.items() if isinstance(node, dict) else enumerate(node)):
+        if f"{name}/{key}" in numbers:
+            node[key] = numbers[f"{name}/{key}"]
+        elif isinstance(child, dict | list):
+            _put(child, numbers, f"{name}/{key}")
 
 
 def _check_settings(path: Path, stored: dict[str, Any], given: dict[str, Any]) -> None:
@@ -186,29 +195,21 @@ def _check_settings(path: Path, stored: dict[str, Any], given: dict[str, Any]) -
             )
 
 
-def _check_arrays(path: Path, stored: dict[str, Any], expected: dict[str, np.ndarray]) -> None:
+def _check_arrays(
+    path: Path,
+    stored: dict[str, str],
+    arrays: dict[str, np.ndarray],
+    stored_numbers: Iterable[str],
+    numbers: Iterable[str],
+) -> None:
+    stored = stored | dict.fromkeys(stored_numbers, "a number")
+    expected = {name: f"{_dtype(name, array)} {array.shape}" for name, array in arrays.items()}
+    expected |= dict.fromkeys(numbers, "a number")
     for name in sorted(stored.keys() | expected.keys()):
-        found = _kind(stored[name]) if name in stored else "missing"
-        wanted = (
-            f"{_DTYPES.get(expected[name].dtype.name)} {expected[name].shape}" if name in expected else "no such array"
-        )
+        found, wanted = stored.get(name, "missing"), expected.get(name, "no such array")
         if found != wanted:
             raise CheckpointError(f"{path} is of another network: {name} is {found} there, expected {wanted}")
 
 
-_DTYPES = {
-    "float16": "F16", "float32": "F32", "float64": "F64", "bool": "BOOL",
-    "int8": "I8", "int16": "I16", "int32": "I32", "int64": "I64",
-    "uint8": "U8", "uint16": "U16", "uint32": "U32", "uint64": "U64",
-}  # fmt: skip
-
-
 def _kind(entry: Any) -> str:
     return f"{entry.get_dtype()} {tuple(entry.get_shape())}"
-
-
-def _remove(path: Path) -> None:
-    try:
-        path.unlink(missing_ok=True)
-    except OSError:
-        pass  # the error that is being reported comes first

@@ -5,24 +5,31 @@
 Every loss is the sum over the samples of the sample's mean over its positions or outputs, divided by `total`. `total` is
 the number of samples when it is left out; a micro-batch passes the size of its whole batch, and the parts then add up.
 
-The output is worked through in blocks of about `BLOCK` numbers, in float64 whatever its dtype: the sum stays exact for
-large batches, and beside the gradient no array grows with the batch. `plan` says how many bytes a loss uses.
+The output is worked through in blocks of about `BLOCK_NUMBERS`, in float64 whatever its dtype: the sum stays exact for
+large batches, and beside the gradient no array grows with the batch.
 
 NaN or infinite logits give a NaN or infinite loss and no warning: the training loop looks for it and names the step.
 Targets are checked, since a wrong target is a mistake in the data and not in the arithmetic.
+
+What else is asked of a loss stands in three attributes of the function; a loss of your own may have them too:
+
+    plan(out_shape, batch, dtype) -> Plan     the bytes that it takes
+    check(targets, shape)                     raises if the targets do not fit outputs of that shape, and names the row
+    right(outputs, targets) -> bool array     which answers are right; None if the targets are no classes
 """
 
 import functools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from dlcourse.plan import Plan
 
-BLOCK = 4096  # numbers in a block: 32 KiB in float64, so that a block and its temporaries stay in the cache
+BLOCK_NUMBERS = 4096  # 32 KiB in float64, so that a block and its temporaries stay in the cache
 
+Loss = Callable[..., tuple[float, np.ndarray]]
 Rule = Callable[[np.ndarray, np.ndarray], tuple[float, np.ndarray]]
 
 
@@ -56,19 +63,15 @@ def softmax_cross_entropy(
     Raises TypeError for another dtype, ValueError for other shapes, an empty batch, a label outside 0..K-1, targets that
     are not probabilities, total <= 0.
     """
-    logits = _floating("logits", logits)
-    if logits.ndim == 0 or logits.size == 0:
-        raise ValueError(f"logits have shape {logits.shape}; there must be at least one sample and one class")
+    logits, labels = _floating("logits", logits), np.asarray(labels)
     if not 0 <= label_smoothing < 1:
         raise ValueError(f"label_smoothing is {label_smoothing}; it must be in [0, 1)")
-    classes = logits.shape[-1]
-    labels = _checked_labels(labels, logits.shape)
-    samples = logits.shape[0] if logits.ndim > 1 else 1
-    positions = logits.size // (samples * classes)
+    _check_classes(labels, logits.shape)
+    classes, samples = logits.shape[-1], logits.shape[0] if logits.ndim > 1 else 1
     rule = functools.partial(_cross_entropy, smoothing=float(label_smoothing))
-    targets = labels.reshape(-1, classes) if labels.shape == logits.shape else labels.reshape(-1)
-    loss, dlogits = _by_blocks(rule, logits.reshape(-1, classes), targets, 1.0 / (_total(total, samples) * positions))
-    return loss, dlogits.reshape(logits.shape)
+    rows = (-1, classes)
+    targets = labels.reshape(rows if labels.shape == logits.shape else -1)
+    return _by_blocks(rule, logits, rows, targets, _total(total, samples) * (logits.size // (samples * classes)))
 
 
 def binary_cross_entropy(
@@ -85,9 +88,9 @@ def binary_cross_entropy(
     Allocates dlogits and the workspace that `plan` names; an input that is not contiguous is copied besides.
     Raises TypeError for another dtype, ValueError for other shapes, an empty batch, a target outside [0, 1], total <= 0.
     """
-    logits, targets = _pair("logits", logits, targets)
-    _check_range(targets, 0.0, 1.0)
-    return _elementwise(_binary_cross_entropy, logits, targets, total)
+    logits, targets = _floating("logits", logits), np.asarray(targets)
+    _check_shares(targets, logits.shape)
+    return _by_blocks(_binary_cross_entropy, logits, (-1,), targets.reshape(-1), _entries(logits, total))
 
 
 def mean_squared_error(y: np.ndarray, targets: np.ndarray, *, total: float | None = None) -> tuple[float, np.ndarray]:
@@ -100,43 +103,58 @@ def mean_squared_error(y: np.ndarray, targets: np.ndarray, *, total: float | Non
     Raises TypeError for another dtype, ValueError for other shapes, an empty batch, a target that is not finite,
     total <= 0.
     """
-    y, targets = _pair("y", y, targets)
-    _check_range(targets, -np.finfo(np.float64).max, np.finfo(np.float64).max)
-    return _elementwise(_squared_error, y, targets, total)
+    y, targets = _floating("y", y), np.asarray(targets)
+    _check_numbers(targets, y.shape)
+    return _by_blocks(_squared_error, y, (-1,), targets.reshape(-1), _entries(y, total))
 
 
-def plan(loss: Callable[..., Any], out_shape: tuple[int, ...], batch: int, dtype: Any = np.float32) -> Plan:
-    """The bytes of `loss` (or of a functools.partial of it) for a batch of outputs of shape (batch, *out_shape).
+# What is asked of a loss beside its value. A functools.partial is asked for the loss within it.
+
+
+def plan(loss: Loss, out_shape: tuple[int, ...], batch: int, dtype: Any = np.float32) -> Plan:
+    """The bytes of `loss` for a batch of outputs of shape (batch, *out_shape).
 
     `forward_workspace` is the most bytes alive at one moment beyond the output, the targets and the gradient. The
     gradient is one array of the output's bytes. The workspace is the same for float32 and float64 outputs.
     A loss of your own says it in an attribute: `my_loss.plan = lambda out_shape, batch, dtype: Plan(…)`.
     """
+    found = _attribute(loss, "plan")
+    if found is None:
+        raise ValueError(f"the loss {loss!r} has no plan: give it an attribute `plan`, as dlcourse.losses.plan says")
+    return found(out_shape, batch, dtype)
+
+
+def check(loss: Loss, targets: np.ndarray, shape: tuple[int, ...]) -> None:
+    """Raise ValueError or TypeError if `targets`, those of a batch or of a whole data set, do not fit outputs of `shape`;
+    the message names the row. Allocates one block. A loss of your own without an attribute `check` takes anything."""
+    if found := _attribute(loss, "check"):
+        found(targets, shape)
+
+
+def right(loss: Loss, outputs: np.ndarray, targets: np.ndarray) -> np.ndarray | None:
+    """Which answers are right, a bool each; NaN never is. None if the targets are no classes, and for a loss of your own
+    without an attribute `right`."""
+    found = _attribute(loss, "right")
+    return None if found is None else found(outputs, targets)
+
+
+def _attribute(loss: Any, name: str) -> Any:
     while isinstance(loss, functools.partial):
         loss = loss.func
-    if hasattr(loss, "plan"):
-        return loss.plan(out_shape, batch, dtype)
-    width = out_shape[-1] if loss is softmax_cross_entropy else 1
-    rows = min(batch * math.prod(out_shape) // width, _rows(width))
-    size = rows * width
-    if loss is softmax_cross_entropy:
-        # float64: the logits, the targets, their product; and a byte each for "is the target 0". With few classes the
-        # moment before is larger: the maxima, and a buffer that NumPy makes while it subtracts them.
-        workspace = 24 * size + max(size, 8 * rows)
-    elif loss is binary_cross_entropy:
-        workspace = 48 * size  # float64: logits, targets, exp(-|x|), and three terms of the loss
-    elif loss is mean_squared_error:
-        workspace = 16 * size  # float64: the difference, and the targets or the squares
-    else:
-        raise ValueError(f"the loss {loss!r} has no plan: give it an attribute `plan`, as dlcourse.losses.plan says")
-    return Plan(forward_workspace=workspace)
+    return getattr(loss, name, None)
 
 
-# The rules: float64 rows of outputs z (the rule's own copy) and rows of targets -> (sum of the losses, gradient).
+# The rules: float64 rows of outputs z (the rule's own copy) and rows of targets -> (sum of the losses, gradient). Under
+# each stand the three attributes of its loss.
 
 
 def _cross_entropy(z: np.ndarray, targets: np.ndarray, *, smoothing: float) -> tuple[float, np.ndarray]:
-    t = _one_hot(targets, z.shape[1]) if targets.ndim == 1 else _normalized(targets)
+    if targets.ndim == 1:
+        t = np.zeros(z.shape)
+        t[np.arange(len(t)), targets] = 1.0
+    else:
+        t = targets.astype(np.float64)
+        t /= t.sum(axis=1, keepdims=True)
     if smoothing:
         t *= 1.0 - smoothing
         t += smoothing / z.shape[1]
@@ -152,8 +170,53 @@ def _cross_entropy(z: np.ndarray, targets: np.ndarray, *, smoothing: float) -> t
 
 def _dot(t: np.ndarray, z: np.ndarray) -> float:
     products = t * z
-    products[t == 0] = 0.0  # a class whose target is 0 counts nothing, even where its logit is -inf
+    products[t == 0] = 0.0  # a class whose target is 0 counts nothing, even if its logit is -inf
     return float(products.reshape(-1).sum())  # flat, or older NumPy copies it into a buffer first
+
+
+def _plan_classes(out_shape: tuple[int, ...], batch: int, dtype: Any) -> Plan:
+    rows = min(batch * math.prod(out_shape[:-1]), _rows(out_shape[-1]))
+    size = rows * out_shape[-1]
+    # float64: the logits, the targets, their product; and a byte each for "is the target 0". With few classes the
+    # moment before is larger: the maxima, and a buffer that NumPy makes while it subtracts them.
+    return Plan(forward_workspace=24 * size + max(size, 8 * rows))
+
+
+def _check_classes(labels: np.ndarray, shape: tuple[int, ...]) -> None:
+    _check_outputs("logits", shape)
+    if labels.dtype.kind not in "biuf":
+        raise TypeError(f"labels are {labels.dtype}; they must be integers (classes) or floats (probabilities)")
+    if labels.shape == shape:
+        rows = labels.reshape(-1, shape[-1])
+        for start in range(0, len(rows), step := _rows(shape[-1])):
+            block = rows[start : start + step]
+            sums = block.sum(axis=1, dtype=np.float64)
+            if not (block.min() >= 0 and 0.999 <= sums.min() and sums.max() <= 1.001):
+                row = int(np.argmin((sums >= 0.999) & (sums <= 1.001) & (block >= 0).all(axis=1)))
+                place = _place(np.unravel_index(start + row, shape[:-1] or (1,)))
+                raise ValueError(
+                    f"soft targets of {place} are {block[row]}, with sum {sums[row]:.6g}; "
+                    "they must be probabilities: at least 0, with sum 1"
+                )
+    elif labels.shape != shape[:-1]:
+        raise ValueError(
+            f"labels have shape {labels.shape}; logits of shape {shape} need class numbers of shape {shape[:-1]} "
+            f"or soft targets of shape {shape}"
+        )
+    elif labels.dtype.kind not in "iu":
+        raise TypeError(f"labels of shape {labels.shape} are class numbers and must be integers, not {labels.dtype}")
+    else:
+        _check_range(
+            "label", labels, 0, shape[-1] - 1, f"labels must be 0 to {shape[-1] - 1}: there are {shape[-1]} outputs"
+        )
+
+
+def _right_class(logits: np.ndarray, labels: np.ndarray) -> np.ndarray | None:
+    if labels.shape == logits.shape:
+        if not _is_yes_or_no(labels):
+            return None  # probabilities: no class is the right one
+        labels = labels.argmax(axis=-1)
+    return (logits.argmax(axis=-1) == labels) & ~np.isnan(logits.max(axis=-1))
 
 
 def _binary_cross_entropy(x: np.ndarray, targets: np.ndarray) -> tuple[float, np.ndarray]:
@@ -166,6 +229,21 @@ def _binary_cross_entropy(x: np.ndarray, targets: np.ndarray) -> tuple[float, np
     return loss, p
 
 
+def _check_shares(targets: np.ndarray, shape: tuple[int, ...]) -> None:
+    _check_pair("logits", targets, shape)
+    _check_range("target", targets, 0.0, 1.0, "targets must be in [0, 1]")
+
+
+def _right_side(logits: np.ndarray, targets: np.ndarray) -> np.ndarray | None:
+    if not _is_yes_or_no(targets):
+        return None  # shares
+    return np.where(targets == 1, logits > 0, logits <= 0)  # both are False for NaN
+
+
+def _is_yes_or_no(targets: np.ndarray) -> bool:
+    return bool(((targets == 0) | (targets == 1)).all())
+
+
 def _squared_error(y: np.ndarray, targets: np.ndarray) -> tuple[float, np.ndarray]:
     y -= targets.astype(np.float64)
     loss = (y * y).sum()
@@ -173,27 +251,40 @@ def _squared_error(y: np.ndarray, targets: np.ndarray) -> tuple[float, np.ndarra
     return loss, y
 
 
-def _one_hot(labels: np.ndarray, classes: int) -> np.ndarray:
-    t = np.zeros((len(labels), classes))
-    t[np.arange(len(labels)), labels] = 1.0
-    return t
+def _check_numbers(targets: np.ndarray, shape: tuple[int, ...]) -> None:
+    _check_pair("y", targets, shape)
+    limit = np.finfo(np.float64).max
+    _check_range("target", targets, -limit, limit, "targets must be finite")
 
 
-def _normalized(targets: np.ndarray) -> np.ndarray:
-    t = targets.astype(np.float64)
-    t /= t.sum(axis=1, keepdims=True)
-    return t
+def _plan_entries(arrays: int, out_shape: tuple[int, ...], batch: int, dtype: Any) -> Plan:
+    """So many float64 arrays of a block's size at once."""
+    return Plan(forward_workspace=8 * arrays * min(batch * math.prod(out_shape), BLOCK_NUMBERS))
 
 
-def _by_blocks(rule: Rule, outputs: np.ndarray, targets: np.ndarray, scale: float) -> tuple[float, np.ndarray]:
-    """Apply `rule` to (R, D) or (R,) outputs a block of rows at a time.  -> the sum of its losses and its gradients, both
-    times scale."""
-    gradient = np.empty(outputs.shape, outputs.dtype)
+for _loss, _plan, _check, _right in (
+    (softmax_cross_entropy, _plan_classes, _check_classes, _right_class),
+    # logits, targets, exp(-|x|), and three terms of the loss
+    (binary_cross_entropy, functools.partial(_plan_entries, 6), _check_shares, _right_side),
+    # the difference, and the targets or the squares
+    (mean_squared_error, functools.partial(_plan_entries, 2), _check_numbers, None),
+):
+    vars(_loss).update(plan=_plan, check=_check, right=_right)
+
+
+def _by_blocks(
+    rule: Rule, outputs: np.ndarray, shape: tuple[int, ...], targets: np.ndarray, divisor: float
+) -> tuple[float, np.ndarray]:
+    """Apply `rule` to the outputs in `shape`, (-1, K) or (-1,), a block of rows at a time.  -> the sum of its losses and
+    its gradients, both divided by `divisor`."""
+    rows, scale = outputs.reshape(shape), 1.0 / divisor
+    gradient = np.empty(rows.shape, rows.dtype)
     loss = 0.0
     with np.errstate(all="ignore"):  # what is not finite shows in the loss itself
-        for rows in _blocks(outputs):
-            loss += _block(rule, outputs[rows], targets[rows], scale, gradient[rows])
-    return loss * scale, gradient
+        for start in range(0, len(rows), step := _rows(math.prod(rows.shape[1:]))):
+            block = slice(start, start + step)
+            loss += _block(rule, rows[block], targets[block], scale, gradient[block])
+    return loss * scale, gradient.reshape(outputs.shape)
 
 
 def _block(rule: Rule, outputs: np.ndarray, targets: np.ndarray, scale: float, gradient: np.ndarray) -> float:
@@ -205,18 +296,7 @@ def _block(rule: Rule, outputs: np.ndarray, targets: np.ndarray, scale: float, g
 
 
 def _rows(width: int) -> int:
-    return max(1, BLOCK // width)
-
-
-def _blocks(array: np.ndarray) -> Iterator[slice]:
-    step = _rows(math.prod(array.shape[1:]))
-    return (slice(start, start + step) for start in range(0, len(array), step))
-
-
-def _elementwise(rule: Rule, y: np.ndarray, targets: np.ndarray, total: float | None) -> tuple[float, np.ndarray]:
-    scale = 1.0 / (_total(total, len(y)) * (y.size // len(y)))
-    loss, dy = _by_blocks(rule, y.reshape(-1), targets.reshape(-1), scale)
-    return loss, dy.reshape(y.shape)
+    return max(1, BLOCK_NUMBERS // width)
 
 
 # Checks of what comes in.
@@ -237,58 +317,30 @@ def _total(total: float | None, samples: int) -> float:
     return float(total)
 
 
-def _pair(name: str, y: np.ndarray, targets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    y, targets = _floating(name, y), np.asarray(targets)
-    if y.ndim == 0 or y.size == 0:
-        raise ValueError(f"{name} have shape {y.shape}; there must be at least one sample and one output")
+def _entries(y: np.ndarray, total: float | None) -> float:
+    return _total(total, len(y)) * (y.size // len(y))
+
+
+def _check_outputs(name: str, shape: tuple[int, ...]) -> None:
+    if not shape or 0 in shape:
+        raise ValueError(f"{name} have shape {shape}; there must be at least one sample and one output")
+
+
+def _check_pair(name: str, targets: np.ndarray, shape: tuple[int, ...]) -> None:
+    _check_outputs(name, shape)
     if targets.dtype.kind not in "biuf":
         raise TypeError(f"targets are {targets.dtype}; they must be real numbers")
-    if targets.shape != y.shape:
-        raise ValueError(f"targets have shape {targets.shape}; they must have the shape of {name}, {y.shape}")
-    return y, targets
+    if targets.shape != shape:
+        raise ValueError(f"targets have shape {targets.shape}; they must have the shape of {name}, {shape}")
 
 
-def _checked_labels(labels: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-    labels = np.asarray(labels)
-    kind, classes = labels.dtype.kind, shape[-1]
-    if kind not in "biuf":
-        raise TypeError(f"labels are {labels.dtype}; they must be integers (classes) or floats (probabilities)")
-    if labels.shape == shape:
-        for rows in _blocks(soft := labels.reshape(-1, classes)):
-            _check_probabilities(soft[rows], rows.start)
-    elif labels.shape != shape[:-1]:
-        raise ValueError(
-            f"labels have shape {labels.shape}; logits of shape {shape} need class numbers of shape {shape[:-1]} "
-            f"or soft targets of shape {shape}"
-        )
-    elif kind not in "iu":
-        raise TypeError(f"labels of shape {labels.shape} are class numbers and must be integers, not {labels.dtype}")
-    elif labels.min() < 0 or labels.max() >= classes:
-        index, value = _first(labels, (labels < 0) | (labels >= classes))
-        raise ValueError(f"label {value} at index {index} is outside 0..{classes - 1}: logits have {classes} classes")
-    return labels
-
-
-def _check_probabilities(targets: np.ndarray, start: int) -> None:
-    sums = targets.sum(axis=1, dtype=np.float64)
-    if targets.min() >= 0 and 0.999 <= sums.min() and sums.max() <= 1.001:
-        return
-    right = (sums >= 0.999) & (sums <= 1.001) & (targets >= 0).all(axis=1)
-    row = int(np.argmin(right))
-    raise ValueError(
-        f"soft targets of row {start + row} are {targets[row]}, with sum {sums[row]:.6g}; "
-        f"they must be probabilities: at least 0, with sum 1"
-    )
-
-
-def _check_range(targets: np.ndarray, low: float, high: float) -> None:
+def _check_range(what: str, targets: np.ndarray, low: float, high: float, expected: str) -> None:
     # min and max pass a NaN on, and allocate nothing.
     if not (targets.min() >= low and targets.max() <= high):
-        index, value = _first(targets, ~((targets >= low) & (targets <= high)))
-        span = "finite" if low < 0 else f"in [{low:g}, {high:g}]"
-        raise ValueError(f"target {value} at index {index}: targets must be {span}")
+        wrong = np.unravel_index(int(np.argmin((targets >= low) & (targets <= high))), targets.shape)
+        raise ValueError(f"{what} {targets[wrong]} in {_place(wrong)}; {expected}")
 
 
-def _first(array: np.ndarray, wrong: np.ndarray) -> tuple[Any, Any]:
-    index = tuple(int(i) for i in np.unravel_index(int(np.argmax(wrong)), array.shape))
-    return (index[0] if len(index) == 1 else index), array[index]
+def _place(index: Any) -> str:
+    row, *rest = map(int, index)
+    return f"row {row}, at {tuple(rest)}" if rest else f"row {row}"

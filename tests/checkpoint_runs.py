@@ -34,9 +34,6 @@ def flip(x, rng):
     return x[:, :, :: rng.choice([-1, 1])]
 
 
-flip.__module__ = "augmentation"  # a checkpoint knows it by this name, in this process and in the children
-
-
 # Everything that has state or draws: what is not carried over shows in the last bit.
 OPTIONS = {
     "optimizer": optim.AdamW(lr=5e-3), "epochs": 4, "batch_size": 100, "micro_batch": 30, "seed": 11, "clip_norm": 0.5,
@@ -81,10 +78,13 @@ def numbers(history):
 
 
 def state(folder):
-    """-> every array in a checkpoint, and its history without the seconds."""
+    """-> every array of params and slots in a checkpoint, its plain numbers, and its history without the seconds."""
     with safe_open(Path(folder) / FILE, framework="numpy") as file:
         stored = json.loads(file.metadata()["state"])
-    return load_file(Path(folder) / FILE), stored["numbers"], numbers(stored["history"])
+    arrays = load_file(Path(folder) / FILE)
+    history = json.loads(arrays.pop("history/rest").tobytes())
+    history["step_loss"] = arrays.pop("history/step_loss").tolist()
+    return arrays, stored["numbers"], numbers(history)
 
 
 def assert_the_same(folder, params, history, whole):

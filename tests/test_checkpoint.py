@@ -168,7 +168,11 @@ def test_it_is_a_plain_safetensors_file_of_params_and_slots(tmp_path):
     arrays = load_file(tmp_path / FILE)
     assert same_bits({name[7:]: a for name, a in arrays.items() if name.startswith("params/")}, params)
     assert {name.split("/")[1] for name in arrays if name.startswith("slots/")} == {"m", "v"}
-    assert {array.dtype for array in arrays.values()} == {np.dtype(np.float32)}
+    assert {str(array.dtype) for name, array in arrays.items() if "history/" not in name} == {"float32"}
+    assert {name: array.dtype for name, array in arrays.items() if "history/" in name} == {
+        "history/step_loss": np.float64,
+        "history/rest": np.uint8,
+    }
     with safe_open(tmp_path / FILE, framework="numpy") as file:
         assert json.loads(file.metadata()["state"])["numbers"] == {"slots/step": 3}
 

@@ -193,6 +193,28 @@ def test_each_callback_is_called_after_each_step_and_true_ends_training():
     assert history.stopped == "a callback ended it after step 4"
 
 
+def test_a_true_of_numpy_ends_training_as_one_of_python_does():
+    _, history = run(callbacks=[lambda step: np.float32(step.step) == 2])
+    assert (len(history.step_loss), history.stopped) == (2, "a callback ended it after step 2")
+
+
+def test_counts_may_be_numbers_of_numpy_and_the_history_is_of_pythons_numbers(tmp_path):
+    def loss(outputs, labels, *, total=None):
+        value, d = losses.softmax_cross_entropy(outputs, labels, total=total)
+        return np.float32(value), d
+
+    counts = {"epochs": np.int8(2), "batch_size": np.uint8(100), "micro_batch": np.array(60), "workers": np.int64(2)}
+    counts |= {"seed": np.uint16(3), "early_stop": np.int8(5), "checkpoint_every": np.int32(2)}
+    params, history = run(validation=TEST, clip_norm=np.float32(1), **counts, checkpoint=tmp_path / "a")
+    plain = {name: int(count) for name, count in counts.items()}
+    expected, _ = run(validation=TEST, clip_norm=1.0, **plain, checkpoint=tmp_path / "b")
+    assert same_bits(params, expected)
+    numbers = [*history.step_loss, *(value for row in history.epochs for value in row.values())]
+    assert {type(number) for number in numbers} == {int, float}
+    _, history = run(loss=loss)
+    assert {type(value) for value in history.step_loss} == {float}
+
+
 def test_a_callback_that_returns_something_else_than_true_ends_nothing():
     callbacks = [lambda step: 1, lambda step: "yes", lambda step: np.ones(3), lambda step: step.params]
     _, history = run(callbacks=iter(callbacks))
@@ -248,13 +270,42 @@ def test_evaluation_changes_nothing_and_drops_nothing():
     assert same_bits(params, before)
 
 
+def accuracy(outputs, labels, loss=losses.softmax_cross_entropy):
+    split = SimpleNamespace(x=np.array(outputs, np.float32), y=np.array(labels))
+    return evaluate(Sequential([L.Flatten()]), {}, split, loss=loss, batch_size=2).accuracy
+
+
 def test_evaluation_of_yes_or_no_and_of_numbers():
-    x = np.array([[1.0], [-1.0], [2.0], [3.0]], np.float32)
-    model = Sequential([L.Affine(1)])
-    params = {"affine_1": {"W": np.ones((1, 1), np.float32), "b": np.zeros(1, np.float32)}}
-    answers = SimpleNamespace(x=x, y=np.array([[1], [0], [0], [1]]))
-    assert evaluate(model, params, answers, loss=losses.binary_cross_entropy).accuracy == 0.75
-    numbers = SimpleNamespace(x=x, y=x + 1)
-    found = evaluate(model, params, numbers, loss=losses.mean_squared_error)
+    answers = [[1.0], [-1.0], [2.0], [3.0]]
+    for dtype in (int, float, bool):
+        assert accuracy(answers, np.array([[1], [0], [0], [1]], dtype), losses.binary_cross_entropy) == 0.75
+    assert accuracy(answers, [[0.9], [0.1], [0.1], [0.9]], losses.binary_cross_entropy) is None
+    for targets in ([[5], [900], [0], [1]], [[5.0], [900.0], [0.0], [1.0]]):
+        assert accuracy(answers, targets, losses.mean_squared_error) is None
+    x = np.array(answers, np.float32)
+    found = evaluate(Sequential([L.Flatten()]), {}, SimpleNamespace(x=x, y=x + 1), loss=losses.mean_squared_error)
     assert found.loss == 1
-    assert found.accuracy is None
+
+
+def test_a_target_that_is_one_class_counts_as_that_class_and_probabilities_as_none():
+    for dtype in (int, float, bool):
+        assert accuracy([[5, 4], [5, 4], [4, 5]], np.array([[1, 0], [1, 0], [1, 0]], dtype)) == pytest.approx(2 / 3)
+    assert accuracy([[5, 4], [5, 4], [4, 5]], [[1, 0], [1, 0], [0.9, 0.1]]) is None
+    smoothed = functools.partial(losses.softmax_cross_entropy, label_smoothing=0.1)
+    assert accuracy([[5, 4], [4, 5]], [0, 0], smoothed) == 0.5
+
+
+def test_nan_is_never_right():
+    assert accuracy([[np.nan, 1, 2], [5, 1, 2]], [0, 0]) == 0.5
+    assert accuracy([[1, 2, np.nan], [np.nan] * 3], [1, 0]) == 0
+    assert accuracy([[np.nan, 1], [1, 1]], [[0, 1], [1, 0]], losses.binary_cross_entropy) == 0.5
+    assert accuracy([[np.nan, 1], [1, 0]], [[1, 0], [1, 0]]) == 0.5
+
+
+def test_the_accuracy_is_that_of_the_loss_and_a_loss_of_ones_own_may_say_it():
+    def own(outputs, labels, *, total=None):
+        return losses.softmax_cross_entropy(outputs, labels, total=total)
+
+    assert accuracy([[5, 4], [4, 5]], [0, 0], own) is None
+    own.right = lambda outputs, labels: outputs.argmin(axis=-1) == labels
+    assert accuracy([[5, 4], [4, 5], [4, 5]], [0, 0, 0], own) == pytest.approx(2 / 3)

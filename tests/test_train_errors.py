@@ -75,8 +75,8 @@ def test_a_learning_rate_that_is_far_too_large_ends_in_an_error_and_not_in_nan()
         ({"workers": 0}, "workers must be an integer of at least 1, got 0"),
         ({"labels": DATA.y[:3]}, "x has 4 samples and labels has 3; they must be as many"),
         ({"x": DATA.x[:0], "labels": DATA.y[:0]}, "the batch is empty: expected at least one sample"),
-        ({"labels": np.array([0, 1, 10, 2])}, "label 10 at index 2 is outside 0..9"),
-        ({"labels": np.array([0, 1, 3, -1])}, "label -1 at index 3 is outside 0..9"),
+        ({"labels": np.array([0, 1, 10, 2])}, "label 10 in row 2; labels must be 0 to 9"),
+        ({"labels": np.array([0, 1, 3, -1])}, "label -1 in row 3; labels must be 0 to 9"),
     ],
 )
 def test_a_wrong_batch_gets_one_clear_error(options, message):
