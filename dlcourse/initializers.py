@@ -54,6 +54,11 @@ def zeros(rng: np.random.Generator, shape: tuple[int, ...], dtype: Any = np.floa
     return np.zeros(shape, _floating(dtype))
 
 
+def ones(rng: np.random.Generator, shape: tuple[int, ...], dtype: Any = np.float32) -> np.ndarray:
+    """Ones: for a scale, such as the gamma of a normalization. Draws nothing from rng."""
+    return np.ones(shape, _floating(dtype))
+
+
 def fans(shape: tuple[int, ...]) -> tuple[int, int]:
     """(fan_in, fan_out) of a weight: (D_in, D_out), or (kh, kw, C_in, C_out) with any number of kernel axes."""
     if len(shape) < 2 or min(shape) < 1:

@@ -9,7 +9,7 @@ from dlcourse.model import Sequential
 
 def _classifier(classes: int) -> L.Affine:
     """The last layer, with small weights: all classes begin about equally likely, and the loss at log(classes)."""
-    return L.Affine(classes, weights=normal)
+    return L.Affine(classes, init_W=normal)
 
 
 def mlp(hidden: tuple[int, ...] = (128,), classes: int = 10) -> Sequential:

@@ -1,7 +1,12 @@
 """Pure functions in forward/backward pairs: arrays in, arrays out. No class, no state, no input or output.
 
-A kernel is `f(x, W, b, *, stride=…, out=None) -> y` or `(y, kept)`; its backward is `f_backward(dy, …what it needs…,
-*, need_dx=True)`. Everything that one allocates stands in its docstring.
+    f(x, W, b, *, stride=…, out=None) -> y, or (y, kept)
+    f_backward(dy, …what it needs, by name…, *, stride=…, need_dx=True, out=None) -> dx, or (dx, dW, db)
+
+What backward needs has the name that it has in forward: an input's, `y`, or that of something kept. `out` takes the large
+result, y or dx, and is returned; it is an array of that shape and dtype, in one piece in memory, and none of the inputs
+unless the docstring says so. With `need_dx=False` no dx is made, and None stands in its place. The results have the dtype of
+the first array; TypeError if that is not an array of floats. Everything that a kernel allocates stands in its docstring.
 """
 
 from dlcourse.kernels.activations import (
@@ -17,7 +22,8 @@ from dlcourse.kernels.activations import (
     tanh_backward,
 )
 from dlcourse.kernels.affine import affine, affine_backward
-from dlcourse.kernels.conv import conv2d, conv2d_backward, padded_windows, spread_windows
+from dlcourse.kernels.checks import floats
+from dlcourse.kernels.conv import conv2d, conv2d_backward, padded_windows, transposed_windows
 from dlcourse.kernels.dropout import dropout, dropout_backward
 from dlcourse.kernels.norm import (
     batch_norm,
@@ -35,36 +41,3 @@ from dlcourse.kernels.pool import (
     overlapping,
 )
 from dlcourse.kernels.windows import out_size
-
-__all__ = [
-    "affine",
-    "affine_backward",
-    "avg_pool2d",
-    "avg_pool2d_backward",
-    "batch_norm",
-    "batch_norm_backward",
-    "batch_norm_inference",
-    "conv2d",
-    "conv2d_backward",
-    "dropout",
-    "dropout_backward",
-    "gelu",
-    "gelu_backward",
-    "index_dtype",
-    "layer_norm",
-    "layer_norm_backward",
-    "leaky_relu",
-    "leaky_relu_backward",
-    "max_pool2d",
-    "max_pool2d_backward",
-    "out_size",
-    "overlapping",
-    "padded_windows",
-    "relu",
-    "relu_backward",
-    "sigmoid",
-    "sigmoid_backward",
-    "spread_windows",
-    "tanh",
-    "tanh_backward",
-]

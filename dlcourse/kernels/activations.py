@@ -1,37 +1,51 @@
-"""Activations, element by element. Each docstring says what backward needs: the output where it can, since the next
+"""Activations, element by element. Each docstring says what backward needs: the output if it can, since the next
 layer keeps that array anyway."""
 
 import math
 
 import numpy as np
 
+from dlcourse.kernels.checks import Array, of_floats
+
 GELU_SCALE = math.sqrt(2 / math.pi)
 GELU_CUBIC = 0.044715
 
 
-def relu(x: np.ndarray, *, out: np.ndarray | None = None) -> np.ndarray:
+@of_floats
+def relu(x: Array, *, out: Array | None = None) -> Array:
     """y = max(x, 0).  Allocates y."""
     return np.maximum(x, 0, out=out)
 
 
-def relu_backward(dy: np.ndarray, y: np.ndarray, *, out: np.ndarray | None = None) -> np.ndarray:
-    """dx = dy where y > 0, else 0.  Needs y.  Allocates dx (not with `out`, which may be dy) and a byte mask."""
-    return np.multiply(dy, y > 0, out=out)
+@of_floats
+def relu_backward(dy: Array, y: Array, *, need_dx: bool = True, out: Array | None = None) -> Array | None:
+    """dx = dy if y > 0, else 0.  Needs y.  Allocates dx (not with `out`, which may be dy) and a byte mask."""
+    return np.multiply(dy, y > 0, out=out) if need_dx else None
 
 
-def leaky_relu(x: np.ndarray, slope: float, *, out: np.ndarray | None = None) -> np.ndarray:
-    """y = x where x > 0, else slope · x, for 0 <= slope <= 1 (Maas et al. 2013).  Allocates y."""
+@of_floats
+def leaky_relu(x: Array, *, slope: float, out: Array | None = None) -> Array:
+    """y = x if x > 0, else slope · x, for 0 <= slope <= 1 (Maas et al. 2013).  Allocates y."""
     y = np.multiply(x, slope, out=out, dtype=x.dtype)  # a slope that is np.float64 would make y float64
     return np.maximum(x, y, out=y)
 
 
-def leaky_relu_backward(dy: np.ndarray, y: np.ndarray, slope: float, *, out: np.ndarray | None = None) -> np.ndarray:
-    """dx = dy where y > 0, else slope · dy.  Needs y, whose sign is that of x.  Allocates dx and a byte mask."""
-    dx = np.copy(dy) if out is None else out
+@of_floats
+def leaky_relu_backward(
+    dy: Array, y: Array, *, slope: float, need_dx: bool = True, out: Array | None = None
+) -> Array | None:
+    """dx = dy if y > 0, else slope · dy.  Needs y, whose sign is that of x.  Allocates dx (not with `out`, which may be
+    dy) and a byte mask."""
+    if not need_dx:
+        return None
+    dx = np.empty_like(dy) if out is None else out
+    if dx is not dy:
+        np.copyto(dx, dy)
     return np.multiply(dy, slope, out=dx, where=y <= 0)
 
 
-def sigmoid(x: np.ndarray, *, out: np.ndarray | None = None) -> np.ndarray:
+@of_floats
+def sigmoid(x: Array, *, out: Array | None = None) -> Array:
     """y = 1 / (1 + exp(-x)), written (1 + tanh(x/2)) / 2, which cannot overflow.  Allocates y."""
     y = np.multiply(x, 0.5, out=out)
     np.tanh(y, out=y)
@@ -40,28 +54,36 @@ def sigmoid(x: np.ndarray, *, out: np.ndarray | None = None) -> np.ndarray:
     return y
 
 
-def sigmoid_backward(dy: np.ndarray, y: np.ndarray) -> np.ndarray:
+@of_floats
+def sigmoid_backward(dy: Array, y: Array, *, need_dx: bool = True, out: Array | None = None) -> Array | None:
     """dx = dy · y (1 - y).  Needs y.  Allocates dx."""
-    dx = 1 - y
+    if not need_dx:
+        return None
+    dx = np.subtract(1, y, out=out)
     dx *= y
     dx *= dy
     return dx
 
 
-def tanh(x: np.ndarray, *, out: np.ndarray | None = None) -> np.ndarray:
+@of_floats
+def tanh(x: Array, *, out: Array | None = None) -> Array:
     """y = tanh(x).  Allocates y."""
     return np.tanh(x, out=out)
 
 
-def tanh_backward(dy: np.ndarray, y: np.ndarray) -> np.ndarray:
+@of_floats
+def tanh_backward(dy: Array, y: Array, *, need_dx: bool = True, out: Array | None = None) -> Array | None:
     """dx = dy (1 - y²).  Needs y.  Allocates dx."""
-    dx = y * y
+    if not need_dx:
+        return None
+    dx = np.multiply(y, y, out=out)
     np.subtract(1, dx, out=dx)
     dx *= dy
     return dx
 
 
-def gelu(x: np.ndarray, *, out: np.ndarray | None = None) -> np.ndarray:
+@of_floats
+def gelu(x: Array, *, out: Array | None = None) -> Array:
     """y = x/2 (1 + tanh(√(2/π) (x + 0.044715 x³))), the form of Hendrycks and Gimpel (2016).  Allocates y."""
     y = _gelu_tanh(x, np.multiply(x, x, out=out))
     y += 1
@@ -70,10 +92,13 @@ def gelu(x: np.ndarray, *, out: np.ndarray | None = None) -> np.ndarray:
     return y
 
 
-def gelu_backward(dy: np.ndarray, x: np.ndarray) -> np.ndarray:
+@of_floats
+def gelu_backward(dy: Array, x: Array, *, need_dx: bool = True, out: Array | None = None) -> Array | None:
     """dx = dy/2 (1 + t) (1 + u (1 - t)) with t the tanh above and u = x times the derivative of its argument.
     Needs x, since y has no inverse.  Allocates dx and one array of its size."""
-    dx = x * x
+    if not need_dx:
+        return None
+    dx = np.multiply(x, x, out=out)
     t = _gelu_tanh(x, dx.copy())
     dx *= 3 * GELU_CUBIC * GELU_SCALE
     dx += GELU_SCALE
@@ -88,7 +113,7 @@ def gelu_backward(dy: np.ndarray, x: np.ndarray) -> np.ndarray:
     return dx
 
 
-def _gelu_tanh(x: np.ndarray, squares: np.ndarray) -> np.ndarray:
+def _gelu_tanh(x: Array, squares: Array) -> Array:
     """tanh(√(2/π) (x + 0.044715 x³)), written over `squares`, which comes in as x²."""
     squares *= GELU_CUBIC
     squares += 1

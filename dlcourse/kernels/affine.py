@@ -2,18 +2,22 @@
 
 import numpy as np
 
+from dlcourse.kernels.checks import Array, of_floats
 
-def affine(x: np.ndarray, W: np.ndarray, b: np.ndarray, *, out: np.ndarray | None = None) -> np.ndarray:
+
+@of_floats
+def affine(x: Array, W: Array, b: Array, *, out: Array | None = None) -> Array:
     """y = x W + b.  x (…, D_in), W (D_in, D_out), b (D_out,) -> y (…, D_out).  Allocates y."""
     y = np.matmul(x, W, out=out)
     y += b
     return y
 
 
+@of_floats
 def affine_backward(
-    dy: np.ndarray, x: np.ndarray, W: np.ndarray, *, need_dx: bool = True
-) -> tuple[np.ndarray | None, np.ndarray, np.ndarray]:
+    dy: Array, x: Array, W: Array, *, need_dx: bool = True, out: Array | None = None
+) -> tuple[Array | None, Array, Array]:
     """-> dx (…, D_in), dW (D_in, D_out), db (D_out,).  Needs x and not y.  Allocates the three."""
     rows, drows = x.reshape(-1, x.shape[-1]), dy.reshape(-1, dy.shape[-1])
-    dx = dy @ W.T if need_dx else None
+    dx = np.matmul(dy, W.T, out=out) if need_dx else None
     return dx, rows.T @ drows, drows.sum(axis=0)

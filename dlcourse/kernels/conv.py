@@ -11,51 +11,59 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dlcourse.kernels.windows import Pair, out_size, tap
+from dlcourse.kernels.checks import Array, of_floats
+from dlcourse.kernels.windows import Pair, offset, out_size
 
 BLOCK_BYTES = 1 << 20  # columns of a block: at least one image, and about this much; half of a usual level-2 cache
 
 
+@of_floats
 def conv2d(
-    x: np.ndarray,
-    W: np.ndarray,
-    b: np.ndarray,
+    x: Array,
+    W: Array,
+    b: Array,
     *,
     stride: Pair = (1, 1),
     padding: Pair = (0, 0),
     dilation: Pair = (1, 1),
-    out: np.ndarray | None = None,
-) -> np.ndarray:
+    out: Array | None = None,
+) -> Array:
     """y[n, p, q, f] = b[f] + Σ_ijc xpad[n, p·s + i·d, q·s + j·d, c] W[i, j, c, f].
 
     x (N, H, W, C), W (kh, kw, C, F), b (F,) -> y (N, H', W', F).  Allocates y, and the columns and the padded images
-    of one block.  Raises ValueError where `out` is not in one piece in memory.
+    of one block.  Raises ValueError if `out` is not in one piece in memory.
     """
     kh, kw, _, filters = W.shape
     windows = padded_windows(x.shape[1:3], (kh, kw), stride, padding, dilation)
     y = np.empty((len(x), *windows.out_hw, filters), x.dtype) if out is None else out
     for images, columns in column_blocks(x, windows):
-        rows = y[images].reshape(-1, filters, copy=False)  # a copy would take the result, and `out` nothing
+        rows = y[images].reshape(-1, filters, copy=False)  # reshape must not copy, or `out` would stay empty
         np.matmul(columns, W.reshape(-1, filters), out=rows)
         rows += b
     return y
 
 
+@of_floats
 def conv2d_backward(
-    dy: np.ndarray,
-    x: np.ndarray,
-    W: np.ndarray,
+    dy: Array,
+    x: Array,
+    W: Array,
     *,
     stride: Pair = (1, 1),
     padding: Pair = (0, 0),
     dilation: Pair = (1, 1),
     need_dx: bool = True,
-) -> tuple[np.ndarray | None, np.ndarray, np.ndarray]:
-    """-> dx like x, dW like W, db (F,).  Needs x and not y.  Allocates the three, the columns of one block with the
-    images that they are cut from, and one array like W."""
+    out: Array | None = None,
+) -> tuple[Array | None, Array, Array]:
+    """dy (N, H', W', F) -> dx like x, dW like W, db (F,).  Needs x and not y.  Allocates the three, the columns of one
+    block with the images that they are cut from, and one array like W.
+
+    dW[i, j] = Σ x_windowᵀ dy over all windows, at tap (i, j); dx is a convolution of dy, its pixels laid `stride` apart,
+    with W turned by half a turn (Dumoulin and Visin 2016).  Raises ValueError if `out` is not in one piece in memory.
+    """
     kh, kw, _, _ = W.shape
     window = {"kernel": (kh, kw), "stride": stride, "padding": padding, "dilation": dilation}
-    dx = _conv2d_dx(dy, W, spread_windows(x.shape[1:3], dy.shape[1:3], **window)) if need_dx else None
+    dx = _conv2d_dx(dy, W, transposed_windows(x.shape[1:3], dy.shape[1:3], **window), out) if need_dx else None
     dW = _conv2d_dW(dy, x, padded_windows(x.shape[1:3], **window)).reshape(W.shape)
     images = dy.reshape(len(dy), -1, dy.shape[3])  # (N, H'·W', F)
     # A product with ones: `sum` over all pixels goes through memory in short steps of F numbers, and takes longer.
@@ -63,7 +71,7 @@ def conv2d_backward(
     return dx, dW, db
 
 
-def _conv2d_dW(dy: np.ndarray, x: np.ndarray, windows: "Windows") -> np.ndarray:
+def _conv2d_dW(dy: Array, x: Array, windows: "Windows") -> Array:
     """dW = Σ columnsᵀ dy, with the columns of x made again: (kh·kw·C, F)."""
     filters = dy.shape[3]
     dW = np.zeros((windows.kernel[0] * windows.kernel[1] * x.shape[3], filters), x.dtype)
@@ -73,23 +81,23 @@ def _conv2d_dW(dy: np.ndarray, x: np.ndarray, windows: "Windows") -> np.ndarray:
     return dW
 
 
-def _conv2d_dx(dy: np.ndarray, W: np.ndarray, windows: "Windows") -> np.ndarray:
+def _conv2d_dx(dy: Array, W: Array, windows: "Windows", out: Array | None) -> Array:
     """dx is a convolution too: of dy, spread out by the stride, with W turned by half a turn. So each pixel gathers what
     its outputs send back, where adding to the pixels output by output would run in short steps over memory."""
     channels = W.shape[2]
     turned = W[::-1, ::-1].transpose(0, 1, 3, 2).reshape(-1, channels)
-    dx = np.empty((len(dy), *windows.out_hw, channels), dy.dtype)
+    dx = np.empty((len(dy), *windows.out_hw, channels), dy.dtype) if out is None else out
     for images, columns in column_blocks(dy, windows):
-        np.matmul(columns, turned, out=dx[images].reshape(-1, channels))
+        np.matmul(columns, turned, out=dx[images].reshape(-1, channels, copy=False))
     return dx
 
 
 class Windows(NamedTuple):
-    """Windows over a canvas: zeros of size `canvas`, on which the part `taken` of an image is laid at `placed`."""
+    """Windows over a padded image: zeros of size `padded`, on which the part `source` of an image is laid at `target`."""
 
-    canvas: Pair
-    taken: tuple[slice, slice]
-    placed: tuple[slice, slice]
+    padded: Pair
+    source: tuple[slice, slice]
+    target: tuple[slice, slice]
     kernel: Pair
     stride: Pair
     dilation: Pair
@@ -101,59 +109,59 @@ class Windows(NamedTuple):
         return max(1, min(n, BLOCK_BYTES // columns))
 
     def nbytes(self, n: int, channels: int, itemsize: int) -> int:
-        """The bytes that `column_blocks` holds: the columns of a block and, unless the image is used as it is, its
-        canvas."""
+        """The bytes that `column_blocks` holds: the columns of a block and, unless the image is used as it is, the
+        padded images."""
         columns = self.out_hw[0] * self.out_hw[1] * self.kernel[0] * self.kernel[1]
-        canvas = 0 if self.bare else self.canvas[0] * self.canvas[1]
-        return self.block(n, channels, itemsize) * (columns + canvas) * channels * itemsize
+        padded = 0 if self.unpadded else self.padded[0] * self.padded[1]
+        return self.block(n, channels, itemsize) * (columns + padded) * channels * itemsize
 
     @property
-    def bare(self) -> bool:
-        """Whether the canvas is just the image."""
-        whole = tuple(slice(0, size, 1) for size in self.canvas)
-        return self.taken == whole and self.placed == whole
+    def unpadded(self) -> bool:
+        """Whether the windows run over the image as it is."""
+        whole = tuple(slice(0, size, 1) for size in self.padded)
+        return self.source == whole and self.target == whole
 
 
 def padded_windows(in_hw: Pair, kernel: Pair, stride: Pair, padding: Pair, dilation: Pair) -> Windows:
     """The windows of a convolution over its padded input."""
     out_h, out_w = map(out_size, in_hw, kernel, stride, padding, dilation)
     (h, w), (ph, pw) = in_hw, padding
-    taken = slice(0, h, 1), slice(0, w, 1)
-    placed = slice(ph, ph + h, 1), slice(pw, pw + w, 1)
-    return Windows((h + 2 * ph, w + 2 * pw), taken, placed, kernel, stride, dilation, (out_h, out_w))
+    source = slice(0, h, 1), slice(0, w, 1)
+    target = slice(ph, ph + h, 1), slice(pw, pw + w, 1)
+    return Windows((h + 2 * ph, w + 2 * pw), source, target, kernel, stride, dilation, (out_h, out_w))
 
 
-def spread_windows(in_hw: Pair, out_hw: Pair, kernel: Pair, stride: Pair, padding: Pair, dilation: Pair) -> Windows:
-    """The windows over dy that give dx: one for each pixel, over outputs laid `stride` apart."""
+def transposed_windows(in_hw: Pair, out_hw: Pair, kernel: Pair, stride: Pair, padding: Pair, dilation: Pair) -> Windows:
+    """The windows over dy that give dx, one for each pixel: those of a convolution of dy, dilated by the stride and padded,
+    with W turned ("transposed convolution")."""
     reach = [d * (k - 1) for k, d in zip(kernel, dilation, strict=True)]
-    canvas = in_hw[0] + reach[0], in_hw[1] + reach[1]
-    (take_h, place_h), (take_w, place_w) = map(tap, reach, canvas, out_hw, stride, padding)
-    return Windows(canvas, (take_h, take_w), (place_h, place_w), kernel, (1, 1), dilation, in_hw)
+    padded = in_hw[0] + reach[0], in_hw[1] + reach[1]
+    (source_h, target_h), (source_w, target_w) = map(offset, reach, padded, out_hw, stride, padding)
+    return Windows(padded, (source_h, source_w), (target_h, target_w), kernel, (1, 1), dilation, in_hw)
 
 
-def column_blocks(x: np.ndarray, windows: Windows) -> Iterator[tuple[slice, np.ndarray]]:
+def column_blocks(x: Array, windows: Windows) -> Iterator[tuple[slice, Array]]:
     """Yield (images, columns): a slice of the batch and the columns of its windows (n·H'·W', kh·kw·C), in one buffer
     that the next block overwrites."""
     n, c = len(x), x.shape[3]
     step = windows.block(n, c, x.itemsize)
     buffer = np.empty((step, *windows.out_hw, *windows.kernel, c), x.dtype)
-    canvas = None if windows.bare else np.zeros((step, *windows.canvas, c), x.dtype)
+    padded = None if windows.unpadded else np.zeros((step, *windows.padded, c), x.dtype)
     for start in range(0, n, step):
         images = slice(start, min(start + step, n))
-        source = x[images]
-        if canvas is not None:
-            canvas[: len(source), *windows.placed] = source[:, *windows.taken]
-            source = canvas[: len(source)]
-        columns = buffer[: len(source)]
-        np.copyto(columns, _cut(source, windows))
+        block = x[images]
+        if padded is not None:
+            padded[: len(block), *windows.target] = block[:, *windows.source]
+            block = padded[: len(block)]
+        columns = buffer[: len(block)]
+        np.copyto(columns, _cut(block, windows))
         yield images, columns.reshape(-1, columns[0, 0, 0].size)
 
 
-def _cut(x: np.ndarray, windows: Windows) -> np.ndarray:
+def _cut(x: Array, windows: Windows) -> Array:
     """A view (n, H', W', kh, kw, C) of images: each window where it stands, nothing copied. Channels last: with
     dilation 1 a row of a window is kw·C numbers side by side, so the copy that follows goes in long runs."""
-    sn, sh, sw, sc = x.strides
     (stride_h, stride_w), (d_h, d_w) = windows.stride, windows.dilation
-    shape = (len(x), *windows.out_hw, *windows.kernel, x.shape[3])
-    strides = (sn, sh * stride_h, sw * stride_w, sh * d_h, sw * d_w, sc)
-    return np.lib.stride_tricks.as_strided(x, shape, strides, writeable=False)
+    reach = tuple(d * (k - 1) + 1 for k, d in zip(windows.kernel, windows.dilation, strict=True))
+    every = np.lib.stride_tricks.sliding_window_view(x, reach, axis=(1, 2))  # (n, …, …, C, reach_h, reach_w)
+    return every[:, ::stride_h, ::stride_w, :, ::d_h, ::d_w].transpose(0, 1, 2, 4, 5, 3)

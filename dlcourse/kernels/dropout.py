@@ -2,11 +2,12 @@
 
 import numpy as np
 
+from dlcourse.kernels.checks import Array, of_floats
 
-def dropout(
-    x: np.ndarray, rate: float, rng: np.random.Generator, *, out: np.ndarray | None = None
-) -> tuple[np.ndarray, np.ndarray]:
-    """-> y = x · keep / (1 - rate), and `keep`, a byte for each element, 0 with probability `rate`.
+
+@of_floats
+def dropout(x: Array, *, rate: float, rng: np.random.Generator, out: Array | None = None) -> tuple[Array, Array]:
+    """-> y = x · keep / (1 - rate), and `keep` (both like x), a byte for each element, 0 with probability `rate`.
     Allocates y, keep, and float32 draws like x."""
     keep = rng.random(x.shape, dtype=np.float32) >= rate
     y = np.multiply(x, keep, out=out)
@@ -14,8 +15,13 @@ def dropout(
     return y, keep
 
 
-def dropout_backward(dy: np.ndarray, keep: np.ndarray, rate: float, *, out: np.ndarray | None = None) -> np.ndarray:
+@of_floats
+def dropout_backward(
+    dy: Array, keep: Array, *, rate: float, need_dx: bool = True, out: Array | None = None
+) -> Array | None:
     """dx = dy · keep / (1 - rate).  Needs keep.  Allocates dx (not with `out`, which may be dy)."""
+    if not need_dx:
+        return None
     dx = np.multiply(dy, keep, out=out)
     dx *= 1 / (1 - rate)
     return dx

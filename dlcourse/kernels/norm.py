@@ -4,62 +4,56 @@ Both keep x and small statistics for backward, and make the normalized x again: 
 keeps anyway.
 """
 
+from collections.abc import Callable
+
 import numpy as np
 
+from dlcourse.kernels.checks import Array, of_floats
 
+
+@of_floats
 def batch_norm(
-    x: np.ndarray, gamma: np.ndarray, beta: np.ndarray, *, eps: float, out: np.ndarray | None = None
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    x: Array, gamma: Array, beta: Array, *, eps: float, out: Array | None = None
+) -> tuple[Array, Array, Array]:
     """y = γ (x - mean) / √(var + eps) + β with the batch's statistics, one a channel.
 
     x (N, …, C), gamma, beta (C,) -> y like x, mean (C,), var (C,), the mean square deviation.  Allocates y, the two,
     and one array like x.
     """
-    mean = x.mean(axis=_all_but_last(x))
-    y = np.subtract(x, mean, out=out)
-    var = (y * y).mean(axis=_all_but_last(x))
+    y, mean, var = _centered(x, _channel_means, out)
     y *= gamma / np.sqrt(var + eps)
     y += beta
     return y, mean, var
 
 
+@of_floats
 def batch_norm_inference(
-    x: np.ndarray,
-    gamma: np.ndarray,
-    beta: np.ndarray,
-    mean: np.ndarray,
-    var: np.ndarray,
-    *,
-    eps: float,
-    out: np.ndarray | None = None,
-) -> np.ndarray:
-    """The same with given statistics.  Allocates y."""
+    x: Array, gamma: Array, beta: Array, mean: Array, var: Array, *, eps: float, out: Array | None = None
+) -> Array:
+    """y = γ (x - mean) / √(var + eps) + β with given statistics.  x (N, …, C), the others (C,) -> y like x.  Allocates y."""
     y = np.subtract(x, mean, out=out)
     y *= gamma / np.sqrt(var + eps)
     y += beta
     return y
 
 
+@of_floats
 def batch_norm_backward(
-    dy: np.ndarray,
-    x: np.ndarray,
-    gamma: np.ndarray,
-    mean: np.ndarray,
-    var: np.ndarray,
+    dy: Array,
+    x: Array,
+    gamma: Array,
+    mean: Array,
+    var: Array,
     *,
     eps: float,
     need_dx: bool = True,
-) -> tuple[np.ndarray | None, np.ndarray, np.ndarray]:
+    out: Array | None = None,
+) -> tuple[Array | None, Array, Array]:
     """-> dx like x, dgamma (C,), dbeta (C,).  Needs x and the statistics.  Allocates dx and one array like x.
 
     With x̂ the normalized x and M its count a channel: dx = γ/√(var + eps) (dy - Σdy/M - x̂ Σ(dy x̂)/M).
     """
-    scale = 1 / np.sqrt(var + eps)
-    x_hat = x - mean
-    x_hat *= scale
-    dx = np.multiply(dy, x_hat, out=None if need_dx else x_hat)
-    dgamma = dx.sum(axis=_all_but_last(x))
-    dbeta = dy.sum(axis=_all_but_last(x))
+    x_hat, scale, dx, dgamma, dbeta = _backward_sums(dy, x, mean, var, eps, need_dx, out)
     if not need_dx:
         return None, dgamma, dbeta
     per_channel = x.size // x.shape[-1]
@@ -70,53 +64,75 @@ def batch_norm_backward(
     return dx, dgamma, dbeta
 
 
+@of_floats
 def layer_norm(
-    x: np.ndarray, gamma: np.ndarray, beta: np.ndarray, *, eps: float, out: np.ndarray | None = None
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    x: Array, gamma: Array, beta: Array, *, eps: float, out: Array | None = None
+) -> tuple[Array, Array, Array]:
     """y = γ (x - mean) / √(var + eps) + β with statistics of each position's last axis.
 
     x (…, D), gamma, beta (D,) -> y like x, mean (…, 1), var (…, 1).  Allocates y, the two, and one array like x.
     """
-    mean = x.mean(axis=-1, keepdims=True)
-    y = np.subtract(x, mean, out=out)
-    var = (y * y).mean(axis=-1, keepdims=True)
+    y, mean, var = _centered(x, _position_means, out)
     y /= np.sqrt(var + eps)
     y *= gamma
     y += beta
     return y, mean, var
 
 
+@of_floats
 def layer_norm_backward(
-    dy: np.ndarray,
-    x: np.ndarray,
-    gamma: np.ndarray,
-    mean: np.ndarray,
-    var: np.ndarray,
+    dy: Array,
+    x: Array,
+    gamma: Array,
+    mean: Array,
+    var: Array,
     *,
     eps: float,
     need_dx: bool = True,
-) -> tuple[np.ndarray | None, np.ndarray, np.ndarray]:
+    out: Array | None = None,
+) -> tuple[Array | None, Array, Array]:
     """-> dx like x, dgamma (D,), dbeta (D,).  Needs x and the statistics.  Allocates dx, one array like x, and
     two numbers a position.
 
     With g = γ dy: dx = (g - mean(g) - x̂ mean(g x̂)) / √(var + eps), means over the last axis.
     """
-    scale = 1 / np.sqrt(var + eps)
-    x_hat = x - mean
-    x_hat *= scale
-    dx = np.multiply(dy, x_hat, out=None if need_dx else x_hat)
-    dgamma = dx.sum(axis=_all_but_last(x))
-    dbeta = dy.sum(axis=_all_but_last(x))
+    x_hat, scale, dx, dgamma, dbeta = _backward_sums(dy, x, mean, var, eps, need_dx, out)
     if not need_dx:
         return None, dgamma, dbeta
     dx *= gamma
-    x_hat *= dx.mean(axis=-1, keepdims=True)
+    x_hat *= _position_means(dx)
     np.multiply(dy, gamma, out=dx)
-    x_hat += dx.mean(axis=-1, keepdims=True)
+    x_hat += _position_means(dx)
     dx -= x_hat
     dx *= scale
     return dx, dgamma, dbeta
 
 
-def _all_but_last(x: np.ndarray) -> tuple[int, ...]:
+def _centered(x: Array, means: Callable[[Array], Array], out: Array | None) -> tuple[Array, Array, Array]:
+    """-> x - mean (in `out`), the mean, and the mean square of what is left: in two passes, since E[x²] - E[x]² loses digits."""
+    mean = means(x)
+    y = np.subtract(x, mean, out=out)
+    return y, mean, means(y * y)
+
+
+def _backward_sums(
+    dy: Array, x: Array, mean: Array, var: Array, eps: float, need_dx: bool, out: Array | None
+) -> tuple[Array, Array, Array, Array, Array]:
+    """-> x̂, 1/√(var + eps), dy x̂ (in the place of dx, or of x̂ if no dx is needed), dgamma = Σ dy x̂, dbeta = Σ dy."""
+    scale = 1 / np.sqrt(var + eps)
+    x_hat = x - mean
+    x_hat *= scale
+    dx = np.multiply(dy, x_hat, out=out if need_dx else x_hat)
+    return x_hat, scale, dx, dx.sum(axis=_all_but_last(x)), dy.sum(axis=_all_but_last(x))
+
+
+def _channel_means(x: Array) -> Array:
+    return x.mean(axis=_all_but_last(x))
+
+
+def _position_means(x: Array) -> Array:
+    return x.mean(axis=-1, keepdims=True)
+
+
+def _all_but_last(x: Array) -> tuple[int, ...]:
     return tuple(range(x.ndim - 1))

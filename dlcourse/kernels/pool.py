@@ -1,14 +1,17 @@
-"""Pooling over windows of images (N, H, W, C), one tap of the window at a time: no columns."""
+"""Pooling over windows of images (N, H, W, C), one tap of the window at a time: no columns. `kernel`, `stride`, `padding`
+and `in_hw` are (height, width)."""
 
 import numpy as np
 
+from dlcourse.kernels.checks import Array, of_floats
 from dlcourse.kernels.windows import Pair, out_size, taps
 
 
+@of_floats
 def max_pool2d(
-    x: np.ndarray, *, kernel: Pair, stride: Pair, padding: Pair = (0, 0), out: np.ndarray | None = None
-) -> tuple[np.ndarray, np.ndarray]:
-    """-> y (N, H', W', C), the largest of each window, and `index` of the same shape: which tap it came from, in row
+    x: Array, *, kernel: Pair, stride: Pair, padding: Pair = (0, 0), out: Array | None = None
+) -> tuple[Array, Array]:
+    """x (N, H, W, C) -> y (N, H', W', C), the largest of each window, and `index` of the same shape: which tap it came from, in row
     order; of equal ones the first. Padding counts as -∞.  Allocates y, index (see `index_dtype`) and a byte mask."""
     out_hw = _out_hw(x, kernel, stride, padding)
     y = np.empty((len(x), *out_hw, x.shape[3]), x.dtype) if out is None else out
@@ -24,12 +27,23 @@ def max_pool2d(
     return y, index
 
 
+@of_floats
 def max_pool2d_backward(
-    dy: np.ndarray, index: np.ndarray, *, in_hw: Pair, kernel: Pair, stride: Pair, padding: Pair = (0, 0)
-) -> np.ndarray:
+    dy: Array,
+    index: Array,
+    *,
+    in_hw: Pair,
+    kernel: Pair,
+    stride: Pair,
+    padding: Pair = (0, 0),
+    need_dx: bool = True,
+    out: Array | None = None,
+) -> Array | None:
     """-> dx (N, H, W, C): each dy added to the pixel that won its window.  Needs index.  Allocates dx and a byte mask, and
-    where windows overlap one array like dy."""
-    dx = np.zeros((len(dy), *in_hw, dy.shape[3]), dy.dtype)
+    if windows overlap one array like dy."""
+    if not need_dx:
+        return None
+    dx = _zeros((len(dy), *in_hw, dy.shape[3]), dy.dtype, out)
     for i, j, outputs, pixels in taps(in_hw, dy.shape[1:3], kernel, stride, padding):
         won = index[outputs] == i * kernel[1] + j
         if overlapping(kernel, stride):
@@ -49,40 +63,45 @@ def index_dtype(kernel: Pair) -> np.dtype:
     return np.min_scalar_type(kernel[0] * kernel[1] - 1)
 
 
+@of_floats
 def avg_pool2d(
-    x: np.ndarray,
+    x: Array,
     *,
     kernel: Pair,
     stride: Pair,
     padding: Pair = (0, 0),
     count_padding: bool = True,
-    out: np.ndarray | None = None,
-) -> np.ndarray:
-    """-> y (N, H', W', C), the mean of each window. Padding counts as zeros; with `count_padding=False` it is left out
+    out: Array | None = None,
+) -> Array:
+    """x (N, H, W, C) -> y (N, H', W', C), the mean of each window. Padding counts as zeros; with `count_padding=False` it is left out
     of the mean.  Allocates y."""
     out_hw = _out_hw(x, kernel, stride, padding)
-    y = np.empty((len(x), *out_hw, x.shape[3]), x.dtype) if out is None else out
-    y.fill(0)
+    y = _zeros((len(x), *out_hw, x.shape[3]), x.dtype, out)
     for _, _, outputs, pixels in taps(x.shape[1:3], out_hw, kernel, stride, padding):
         y[outputs] += x[pixels]
     y /= _counts(x.shape[1:3], out_hw, kernel, stride, padding, count_padding, x.dtype)
     return y
 
 
+@of_floats
 def avg_pool2d_backward(
-    dy: np.ndarray,
+    dy: Array,
     *,
     in_hw: Pair,
     kernel: Pair,
     stride: Pair,
     padding: Pair = (0, 0),
     count_padding: bool = True,
-) -> np.ndarray:
+    need_dx: bool = True,
+    out: Array | None = None,
+) -> Array | None:
     """-> dx (N, H, W, C): each dy shared equally by the pixels of its window.  Needs shapes only.  Allocates dx and one
     array like dy."""
+    if not need_dx:
+        return None
     out_hw = dy.shape[1:3]
     share = dy / _counts(in_hw, out_hw, kernel, stride, padding, count_padding, dy.dtype)
-    dx = np.zeros((len(dy), *in_hw, dy.shape[3]), dy.dtype)
+    dx = _zeros((len(dy), *in_hw, dy.shape[3]), dy.dtype, out)
     for _, _, outputs, pixels in taps(in_hw, out_hw, kernel, stride, padding):
         dx[pixels] += share[outputs]
     return dx
@@ -90,7 +109,7 @@ def avg_pool2d_backward(
 
 def _counts(
     in_hw: Pair, out_hw: Pair, kernel: Pair, stride: Pair, padding: Pair, count_padding: bool, dtype: np.dtype
-) -> np.ndarray:
+) -> Array:
     """How many pixels each window's sum is divided by: (H', W', 1)."""
     if count_padding:
         return np.full((1, 1, 1), kernel[0] * kernel[1], dtype)
@@ -100,6 +119,13 @@ def _counts(
     return counts[0]
 
 
-def _out_hw(x: np.ndarray, kernel: Pair, stride: Pair, padding: Pair) -> Pair:
+def _zeros(shape: tuple[int, ...], dtype: np.dtype, out: Array | None) -> Array:
+    if out is None:
+        return np.zeros(shape, dtype)
+    out.fill(0)
+    return out
+
+
+def _out_hw(x: Array, kernel: Pair, stride: Pair, padding: Pair) -> Pair:
     height, width = map(out_size, x.shape[1:3], kernel, stride, padding)
     return height, width

@@ -16,15 +16,15 @@ def taps(
     """For each tap (i, j) of the window: (i, j, outputs, pixels), two indices for arrays (N, H, W, …). Output o of
     `outputs` meets pixel o of `pixels` at that tap; what would meet the padding is left out of both."""
     for i in range(kernel[0]):
-        out_h, in_h = tap(i * dilation[0], in_hw[0], out_hw[0], stride[0], padding[0])
+        out_h, in_h = offset(i * dilation[0], in_hw[0], out_hw[0], stride[0], padding[0])
         for j in range(kernel[1]):
-            out_w, in_w = tap(j * dilation[1], in_hw[1], out_hw[1], stride[1], padding[1])
+            out_w, in_w = offset(j * dilation[1], in_hw[1], out_hw[1], stride[1], padding[1])
             yield i, j, (slice(None), out_h, out_w), (slice(None), in_h, in_w)
 
 
-def tap(offset: int, size: int, out: int, stride: int, padding: int) -> tuple[slice, slice]:
-    """Which outputs meet a pixel at `offset` from their window's beginning, and which pixels: two slices."""
-    shift = offset - padding  # output o meets pixel o · stride + shift
+def offset(place: int, size: int, out: int, stride: int, padding: int) -> tuple[slice, slice]:
+    """Which outputs meet a pixel at `place` from their window's beginning, and which pixels: two slices."""
+    shift = place - padding  # output o meets pixel o · stride + shift
     first = max(0, -(shift // stride))
     last = min(out - 1, (size - 1 - shift) // stride)
     if last < first:

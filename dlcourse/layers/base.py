@@ -1,107 +1,165 @@
-"""What the layers share: the contract as a type, and the checks that give their errors."""
+"""The base of all layers: a layer states facts, and `init`, `forward`, `backward` and `plan` follow from them."""
 
 import math
-from typing import Any, Protocol
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
 
+from dlcourse import tree
+from dlcourse.kernels import floats
 from dlcourse.plan import Plan
 
+Array = np.ndarray
 Shape = tuple[int, ...]
 Params = dict[str, Any]
 
 
-class Layer(Protocol):
-    """The contract that `Sequential`, the bill and the ledger rest on; see `dlcourse.layers`."""
+@dataclass(frozen=True)
+class Weight:
+    """A parameter that is not made yet: its shape, and f(rng, shape, dtype) -> array."""
 
-    def init(self, in_shape: Shape, rng: np.random.Generator, dtype: Any = np.float32) -> Params: ...
-    def out_shape(self, in_shape: Shape) -> Shape: ...
+    shape: Shape
+    initializer: Callable[..., Array]
+
+
+class Layer:
+    """Configuration and functions; no array. Shapes leave out the batch axis. Five facts make a layer:
+
+    weights(in_shape)         {name: Weight}; those under "buffers" are not trained
+    out_shape(in_shape)       raises ValueError if the input does not fit
+    keeps                     what backward needs and a neighbour may keep too: the input "x", the output "y", or ""
+    apply, gradient           forward and backward by kernels
+    workspace                 the bytes that these two allocate besides, as a Plan
+
+    A layer of several inputs takes all their shapes and arrays, one after the other, and gives a tuple of dx.
+    """
+
+    keeps: ClassVar[str] = ""
+    overwrites_dy: ClassVar[bool] = False  # `gradient` can take dy as `out`
+    takes_integers: ClassVar[bool] = False
+
+    def weights(self, *in_shapes: Shape) -> dict[str, Any]:
+        """-> {name: Weight}, in the order in which they are drawn; nested if a key holds several."""
+        return {}
+
+    def out_shape(self, *in_shapes: Shape) -> Shape:
+        """The shape of y. Raises ValueError if the inputs do not fit."""
+        return in_shapes[0]
+
+    def apply(self, *params_and_xs: Any, **options: Any) -> tuple[Any, Params]:
+        """(params, x, *, train, rng, out) -> y, in `out` if it is given, and a dict of what is kept besides `keeps`."""
+        raise NotImplementedError
+
+    def gradient(self, *params_saved_dy: Any, **options: Any) -> tuple[Any, Params]:
+        """(params, saved, dy, *, need_dx, out) -> dx, in `out` if it is given, and a dict of the parameters' gradients."""
+        raise NotImplementedError
+
+    def workspace(self, *in_shapes: Shape, **options: Any) -> Plan:
+        """(in_shape, *, batch, dtype, train) -> Plan with `own`, the workspaces, and `output_is_input`."""
+        return Plan()
+
+    def y_shape(self, saved: Any, dy: Array) -> Shape:
+        """The shape with the batch axis that y had, and dy must have, as far as `saved` tells."""
+        if not self.keeps:
+            return dy.shape
+        kept = saved[self.keeps] if isinstance(saved, dict) else saved
+        if self.keeps == "y":
+            return kept.shape
+        xs = kept if isinstance(kept, tuple) else (kept,)
+        return len(xs[0]), *self.out_shape(*(x.shape[1:] for x in xs))
+
+    def statistics(self, saved: Any) -> Any:
+        """The part of `saved` that `update_buffers` needs: a few bytes that may outlive the rest. Empty without buffers."""
+        return {}
+
+    def update_buffers(self, params: Params, saved: Any) -> None:
+        """Change params["buffers"], in place, by what one forward pass found: `saved`, or its `statistics`."""
+
+    def init(self, in_shape: Any, rng: np.random.Generator, dtype: Any = np.float32) -> Params:
+        """-> new parameters of `dtype` for inputs of `in_shape` (a tuple of shapes for several inputs). Allocates them.
+        Raises ValueError if the inputs do not fit."""
+        shapes = in_shape if in_shape and isinstance(in_shape[0], tuple) else (in_shape,)
+        self.out_shape(*shapes)
+        return _drawn(self.weights(*shapes), rng, dtype)
+
     def forward(
-        self, params: Params, x: np.ndarray, *, train: bool = False, rng: np.random.Generator | None = None
-    ) -> tuple[np.ndarray, Any]: ...
+        self, params: Params, *xs: Array, train: bool = False, rng: Any = None, out: Array | None = None
+    ) -> tuple[Array, Any]:
+        """xs (N, …) -> y (N, …), in `out` if it is given, and saved: None unless `train`, else what backward needs, arrays in
+        a dict or the one array. y has the dtype of the parameters; floats of another one are copied in it. Allocates what
+        `plan` says. Raises ValueError if a shape does not fit, TypeError for anything but arrays of floats."""
+        if not self.takes_integers:
+            xs = tuple(floats(x, _dtype(params)) for x in xs)
+        shapes = [x.shape[1:] for x in xs]
+        self.out_shape(*shapes)
+        _check(params, self.weights(*shapes), shapes)
+        y, own = self.apply(params, *xs, train=train, rng=rng, out=out)
+        if not train:
+            return y, None
+        kept = {"": {}, "x": {"x": xs[0] if len(xs) == 1 else xs}, "y": {"y": y}}[self.keeps] | own
+        return y, kept if len(kept) > 1 else next(iter(kept.values()), None)
+
     def backward(
-        self, params: Params, saved: Any, dy: np.ndarray, *, need_dx: bool = True, overwrite_dy: bool = False
-    ) -> tuple[np.ndarray | None, Params]: ...
-    def plan(self, in_shape: Shape, batch: int, dtype: Any, *, train: bool = True) -> Plan: ...
+        self,
+        params: Params,
+        saved: Any,
+        dy: Array,
+        *,
+        need_dx: bool = True,
+        overwrite_dy: bool = False,
+        **how: Any,
+    ) -> tuple[Any, Params]:
+        """dy like y, `saved` of a forward with `train` -> dx like x (None unless `need_dx`), and gradients with the names and
+        shapes of the trained parameters. With `overwrite_dy` dx may be dy, overwritten; else dy is not changed. Allocates
+        what `plan` says. Raises ValueError if dy has not the shape of y, TypeError if it is no array of floats."""
+        if saved is None and self.keeps:
+            raise ValueError("nothing was saved for backward; run forward with train=True")
+        dy = floats(dy, _dtype(params))
+        if dy.shape != (expected := self.y_shape(saved, dy)):
+            raise ValueError(f"dy has shape {dy.shape}; y has {expected}, and its gradient must have the same")
+        if overwrite_dy and self.overwrites_dy:
+            how["out"] = dy
+        return self.gradient(params, saved, dy, need_dx=need_dx, **how)
 
-
-def array_bytes(shape: Shape, batch: int, dtype: Any) -> int:
-    """Bytes of a batch of arrays of `shape`."""
-    return batch * math.prod(shape) * np.dtype(dtype).itemsize
-
-
-def floats(x: Any, dtype: Any = None) -> np.ndarray:
-    """`x` as it is if it is a float array (of `dtype`, where one is given; else a copy in it). An integer or object
-    array is refused: it would be computed in another precision, or not at all."""
-    if not isinstance(x, np.ndarray) or not np.issubdtype(x.dtype, np.floating):
-        found = x.dtype if isinstance(x, np.ndarray) else type(x).__name__
-        raise TypeError(
-            f"expected a float array, got {found}; dlcourse.inputs.as_input turns uint8 images into floats, "
-            "x.astype(np.float32) turns other numbers"
+    def plan(self, *in_shapes: Shape, batch: int | None, dtype: Any, train: bool = True) -> Plan:
+        """The bytes for a batch of so many inputs; with `batch=None` the shapes have their batch axis. Allocates nothing."""
+        facts = self.workspace(*in_shapes, batch=batch, dtype=np.dtype(dtype), train=train)
+        inputs = tuple(range(len(in_shapes))) if train and self.keeps == "x" else ()
+        return replace(
+            facts,
+            saves_inputs=inputs,
+            saves_output=train and self.keeps == "y",
+            own=facts.own if train else 0,
+            dx_is_dy=self.overwrites_dy or facts.output_is_input,
         )
-    return x if dtype is None else x.astype(dtype, copy=False)
 
 
-def shape_array(shape: Shape) -> np.ndarray:
-    """A shape that backward needs, as 8-byte integers: `saved` holds arrays only."""
-    return np.array(shape, np.int64)
+def _drawn(weights: dict[str, Any], rng: np.random.Generator, dtype: Any) -> Params:
+    return {
+        name: _drawn(weight, rng, dtype) if isinstance(weight, dict) else weight.initializer(rng, weight.shape, dtype)
+        for name, weight in weights.items()
+    }
 
 
-def images(in_shape: Shape) -> tuple[int, int, int]:
-    """Check that a shape is that of one image (H, W, C)."""
-    if len(in_shape) != 3:
-        raise ValueError(f"expected images (H, W, C), got inputs of shape {in_shape} (the batch axis left out)")
-    return in_shape
+def _check(params: Params, weights: dict[str, Any], in_shapes: list[Shape]) -> None:
+    """Raise ValueError if a parameter has not the shape that the layer gives it for these inputs."""
+    for name, weight in weights.items():
+        if isinstance(weight, dict):
+            _check(params[name], weight, in_shapes)
+        elif params[name].shape != weight.shape:
+            given = " and ".join(map(str, in_shapes))
+            raise ValueError(
+                f"{name} has shape {params[name].shape}; an input of shape {given} needs {weight.shape}: "
+                "another input than it was made for, or parameters of another network?"
+            )
 
 
-def same_size(name: str, found: int, expected: int, what: str) -> None:
-    """Check an axis of the input against a parameter."""
-    if found != expected:
-        raise ValueError(f"{name} was made for {expected} {what}, got an input with {found}")
+def _dtype(params: Params) -> np.dtype | None:
+    return next((leaf.dtype for leaf in tree.leaves(params)), None)
 
 
-def has_shape(name: str, array: np.ndarray, expected: Shape) -> None:
-    """Check a parameter against the layer's own configuration."""
-    if array.shape != expected:
-        raise ValueError(f"{name} has shape {array.shape}; this layer's is {expected}: parameters of another network?")
-
-
-# For __post_init__ of a layer: check one field and store it as plain Python numbers. A NumPy float64 in a layer would turn
-# float32 arrays into float64.
-
-
-def set_integer(layer: Any, field: str, least: int) -> None:
-    """The field as an int, not less than `least`."""
-    _set(layer, field, _integer(layer, field, getattr(layer, field), least))
-
-
-def set_pair(layer: Any, field: str, least: int) -> None:
-    """The field, an integer for both axes or (height, width), always as two."""
-    value = getattr(layer, field)
-    values = tuple(value) if isinstance(value, tuple | list) else (value, value)
-    if len(values) != 2:
-        raise ValueError(f"{type(layer).__name__}: {field} must be an integer or two, (height, width), got {value!r}")
-    _set(layer, field, tuple(_integer(layer, field, one, least) for one in values))
-
-
-def set_number(layer: Any, field: str, low: float, high: float, *, open_end: bool = False) -> None:
-    """The field as a float in [low, high], or [low, high) with `open_end`."""
-    found = getattr(layer, field)
-    try:
-        value = float(found)
-    except (TypeError, ValueError):
-        raise TypeError(f"{type(layer).__name__}: {field} must be a number, got {found!r}") from None
-    if not (low <= value < high if open_end else low <= value <= high):
-        span = f"[{low:g}, {high:g}{')' if open_end else ']'}"
-        raise ValueError(f"{type(layer).__name__}: {field} must be in {span}, got {value!r}")
-    _set(layer, field, value)
-
-
-def _integer(layer: Any, field: str, value: Any, least: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise ValueError(f"{type(layer).__name__}: {field} must be an integer of at least {least}, got {value!r}")
-    return int(value)
-
-
-def _set(layer: Any, field: str, value: Any) -> None:
-    object.__setattr__(layer, field, value)  # the layer is frozen
+def array_bytes(shape: Shape, batch: int | None, dtype: Any) -> int:
+    """Bytes of a batch of arrays of `shape`, or with `batch=None` of one."""
+    return (1 if batch is None else batch) * math.prod(shape) * np.dtype(dtype).itemsize

@@ -217,7 +217,7 @@ def _steps(
     made = current = 0
     taken = {0}  # the input is data: no layer is charged for keeping it
     for name, layer, shape in model.flat(in_shape):
-        plan = layer.plan(shape, batch, dtype, train=train)
+        plan = layer.plan(shape, batch=batch, dtype=dtype, train=train)
         x, x_bytes, y_bytes = (
             current,
             array_bytes(shape, batch, dtype),

@@ -18,8 +18,8 @@ shapes = st.lists(st.integers(1, 4), min_size=1, max_size=4).map(tuple)
 ACTIVATIONS = {
     "relu": (kernels.relu, lambda dy, x, y: kernels.relu_backward(dy, y)),
     "leaky_relu": (
-        lambda x, out=None: kernels.leaky_relu(x, 0.1, out=out),
-        lambda dy, x, y: kernels.leaky_relu_backward(dy, y, 0.1),
+        lambda x, out=None: kernels.leaky_relu(x, slope=0.1, out=out),
+        lambda dy, x, y: kernels.leaky_relu_backward(dy, y, slope=0.1),
     ),
     "sigmoid": (kernels.sigmoid, lambda dy, x, y: kernels.sigmoid_backward(dy, y)),
     "tanh": (kernels.tanh, lambda dy, x, y: kernels.tanh_backward(dy, y)),
@@ -121,7 +121,7 @@ def test_activation_writes_into_out(name):
 
 def test_backward_may_write_over_dy():
     y = np.array([-1.0, 2.0, -3.0, 4.0])
-    for backward in (kernels.relu_backward, lambda dy, y, out=None: kernels.leaky_relu_backward(dy, y, 0.1, out=out)):
+    for backward in (kernels.relu_backward, lambda dy, y, out=None: kernels.leaky_relu_backward(dy, y, slope=0.1, out=out)):
         dy = np.array([1.0, 2.0, 3.0, 4.0])
         expected = backward(dy, y)
         assert backward(dy, y, out=dy) is dy
@@ -135,8 +135,8 @@ def test_numbers_of_another_precision_leave_float32_as_it_is():
     rng = np.random.default_rng(0)
     y, mean, var = kernels.batch_norm(x, gamma, gamma, eps=wide)
     results = [
-        kernels.leaky_relu(x, wide), kernels.leaky_relu_backward(dy, x, wide),
-        *kernels.dropout(x, wide, rng)[:1], kernels.dropout_backward(dy, x > 0, wide),
+        kernels.leaky_relu(x, slope=wide), kernels.leaky_relu_backward(dy, x, slope=wide),
+        *kernels.dropout(x, rate=wide, rng=rng)[:1], kernels.dropout_backward(dy, x > 0, rate=wide),
         y, mean, var, *kernels.batch_norm_backward(dy, x, gamma, mean, var, eps=wide),
         kernels.batch_norm_inference(x, gamma, gamma, mean, var, eps=wide),
         *kernels.layer_norm(x, gamma, gamma, eps=wide),
@@ -189,12 +189,12 @@ def test_gradient_check_of_affine_turns_red_under_a_wrong_backward(wrong):
 
 def test_dropout_scales_what_stays_and_zeroes_the_rest():
     x = np.full((200, 500), 3.0, np.float32)
-    y, keep = kernels.dropout(x, 0.25, np.random.default_rng(0))
+    y, keep = kernels.dropout(x, rate=0.25, rng=np.random.default_rng(0))
     assert keep.nbytes == x.size
     np.testing.assert_allclose(keep.mean(), 0.75, atol=0.005)
     np.testing.assert_array_equal(y, np.where(keep, np.float32(4), 0))
     dy = np.random.default_rng(1).standard_normal(x.shape, dtype=np.float32)
-    np.testing.assert_array_equal(kernels.dropout_backward(dy, keep, 0.25), dy * keep * np.float32(1 / 0.75))
+    np.testing.assert_array_equal(kernels.dropout_backward(dy, keep, rate=0.25), dy * keep * np.float32(1 / 0.75))
 
 
 # Normalization: the parameters of each are (gamma, beta), and the statistics stand over other axes.

@@ -190,7 +190,7 @@ def test_plan_is_what_training_uses(case, batch, dtype, tracing):
     if batch == 1 and case.name == "batch_norm_features":
         batch = 2  # one value a channel has no variance
     layer, rng = case.layer, np.random.default_rng(0)
-    plan = layer.plan(case.large, batch, dtype)
+    plan = layer.plan(case.large, batch=batch, dtype=dtype)
     params = layer.init(case.large, rng, dtype)
     x = rng.standard_normal((batch, *case.large)).astype(dtype)
     run(case, dtype=dtype)  # whatever is made once and kept for ever is there now
@@ -227,7 +227,7 @@ def test_plan_is_what_training_uses(case, batch, dtype, tracing):
 @pytest.mark.parametrize("case", **by_name())
 def test_plan_is_what_evaluation_uses(case, batch, dtype, tracing):
     layer, rng = case.layer, np.random.default_rng(0)
-    plan = layer.plan(case.large, batch, dtype, train=False)
+    plan = layer.plan(case.large, batch=batch, dtype=dtype, train=False)
     params = layer.init(case.large, rng, dtype)
     x = rng.standard_normal((batch, *case.large)).astype(dtype)
     run(case, dtype=dtype, train=False)

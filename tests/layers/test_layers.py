@@ -114,7 +114,7 @@ def test_weights_come_from_the_initializer_and_biases_are_zero():
     assert params["W"].shape == (3, 3, 16, 64)
     np.testing.assert_allclose(params["W"].std(), np.sqrt(2 / (9 * 16)), rtol=0.05)
     assert not params["b"].any()
-    ones = L.Affine(3, weights=lambda rng, shape, dtype: np.ones(shape, dtype)).init((2,), RNG(0))
+    ones = L.Affine(3, init_W=lambda rng, shape, dtype: np.ones(shape, dtype)).init((2,), RNG(0))
     np.testing.assert_array_equal(ones["W"], np.ones((2, 3)))
 
 

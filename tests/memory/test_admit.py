@@ -46,7 +46,7 @@ def test_a_step_that_is_too_large_is_refused_at_once_and_nothing_is_run(no_child
 
 
 def test_refusing_a_model_of_gigabytes_allocates_nothing_of_its_size(no_child):
-    model = Sequential([L.Affine(100_000), L.ReLU(), L.Affine(100_000, weights=initializers.glorot), L.Affine(10)])
+    model = Sequential([L.Affine(100_000), L.ReLU(), L.Affine(100_000, init_W=initializers.glorot), L.Affine(10)])
     with memory.traced_peak() as traced:
         verdict = admit(model, (50_000,), optim.Adam(), budget="1 GiB", batch_size=1)
     assert traced.peak < 2 * MIB
@@ -148,7 +148,7 @@ def test_shapes_without_parameters_are_those_of_the_parameters():
     own = partial(lambda scale, rng, shape, dtype: (rng.uniform(-1, 1, shape) * scale).astype(dtype), 0.1)
     for layer, in_shape in (
         (L.Affine(7), (5,)),
-        (L.Affine(7, weights=own), (5,)),
+        (L.Affine(7, init_W=own), (5,)),
         (L.Conv2D(3, (2, 3)), (9, 9, 4)),
         (L.BatchNorm(), (6,)),
     ):
