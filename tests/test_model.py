@@ -349,9 +349,7 @@ def test_an_error_inside_a_nested_sequential_names_the_way_to_it():
     with pytest.raises(ValueError, match="Conv2D 'sequential_1/conv2d_1': kernel_size 3 is larger"):
         model.init((2, 2, 1), rng=RNG(0))
     params = model.init((4, 4, 1), rng=RNG(0))
-    with pytest.raises(
-        ValueError, match=r"Conv2D 'sequential_1/conv2d_1': W has shape \(3, 3, 1, 2\); an input of shape .* needs \(3, 3, 2, 2\)"
-    ):
+    with pytest.raises(ValueError, match=r"Conv2D 'sequential_1/conv2d_1': W has shape \(3, 3, 1, 2\)"):
         model.forward(params, np.ones((1, 4, 4, 2), np.float32))
 
 
@@ -368,7 +366,11 @@ def test_an_error_inside_a_nested_sequential_names_the_way_to_it():
             "expected a batch of at least one input, got an array of shape (0, 5)",
         ),
         (np.float32(1), TypeError, "expected a NumPy array, got float32"),
-        (np.ones((2, 4), np.float32), ValueError, "Affine 'affine_1': W was made for 5 features, got an input with 4"),
+        (
+            np.ones((2, 4), np.float32),
+            ValueError,
+            "Affine 'affine_1': W has shape (5, 3); an input of shape (4,) needs (4, 3)",
+        ),
     ],
 )
 def test_a_wrong_input_gets_one_clear_error(x, error, message):

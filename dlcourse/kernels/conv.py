@@ -11,13 +11,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dlcourse.kernels.checks import Array, of_floats
+from dlcourse.kernels.checks import Array, floats
 from dlcourse.kernels.windows import Pair, offset, out_size
 
 BLOCK_BYTES = 1 << 20  # columns of a block: at least one image, and about this much; half of a usual level-2 cache
 
 
-@of_floats
 def conv2d(
     x: Array,
     W: Array,
@@ -33,6 +32,7 @@ def conv2d(
     x (N, H, W, C), W (kh, kw, C, F), b (F,) -> y (N, H', W', F).  Allocates y, and the columns and the padded images
     of one block.  Raises ValueError if `out` is not in one piece in memory.
     """
+    floats(x)
     kh, kw, _, filters = W.shape
     windows = padded_windows(x.shape[1:3], (kh, kw), stride, padding, dilation)
     y = np.empty((len(x), *windows.out_hw, filters), x.dtype) if out is None else out
@@ -43,7 +43,6 @@ def conv2d(
     return y
 
 
-@of_floats
 def conv2d_backward(
     dy: Array,
     x: Array,
@@ -61,6 +60,7 @@ def conv2d_backward(
     dW[i, j] = Σ x_windowᵀ dy over all windows, at tap (i, j); dx is a convolution of dy, its pixels laid `stride` apart,
     with W turned by half a turn (Dumoulin and Visin 2016).  Raises ValueError if `out` is not in one piece in memory.
     """
+    floats(dy)
     kh, kw, _, _ = W.shape
     window = {"kernel": (kh, kw), "stride": stride, "padding": padding, "dilation": dilation}
     dx = _conv2d_dx(dy, W, transposed_windows(x.shape[1:3], dy.shape[1:3], **window), out) if need_dx else None
@@ -147,14 +147,14 @@ def column_blocks(x: Array, windows: Windows) -> Iterator[tuple[slice, Array]]:
     step = windows.block(n, c, x.itemsize)
     buffer = np.empty((step, *windows.out_hw, *windows.kernel, c), x.dtype)
     padded = None if windows.unpadded else np.zeros((step, *windows.padded, c), x.dtype)
+    every = _cut(x if padded is None else padded, windows)
     for start in range(0, n, step):
         images = slice(start, min(start + step, n))
-        block = x[images]
+        count = images.stop - start
         if padded is not None:
-            padded[: len(block), *windows.target] = block[:, *windows.source]
-            block = padded[: len(block)]
-        columns = buffer[: len(block)]
-        np.copyto(columns, _cut(block, windows))
+            padded[:count, *windows.target] = x[images, *windows.source]
+        columns = buffer[:count]
+        np.copyto(columns, every[images] if padded is None else every[:count])
         yield images, columns.reshape(-1, columns[0, 0, 0].size)
 
 
@@ -162,6 +162,6 @@ def _cut(x: Array, windows: Windows) -> Array:
     """A view (n, H', W', kh, kw, C) of images: each window where it stands, nothing copied. Channels last: with
     dilation 1 a row of a window is kw·C numbers side by side, so the copy that follows goes in long runs."""
     (stride_h, stride_w), (d_h, d_w) = windows.stride, windows.dilation
-    reach = tuple(d * (k - 1) + 1 for k, d in zip(windows.kernel, windows.dilation, strict=True))
+    reach = [d * (k - 1) + 1 for k, d in zip(windows.kernel, windows.dilation, strict=True)]
     every = np.lib.stride_tricks.sliding_window_view(x, reach, axis=(1, 2))  # (n, …, …, C, reach_h, reach_w)
     return every[:, ::stride_h, ::stride_w, :, ::d_h, ::d_w].transpose(0, 1, 2, 4, 5, 3)

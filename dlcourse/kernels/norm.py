@@ -8,10 +8,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from dlcourse.kernels.checks import Array, of_floats
+from dlcourse.kernels.checks import Array, floats
 
 
-@of_floats
 def batch_norm(
     x: Array, gamma: Array, beta: Array, *, eps: float, out: Array | None = None
 ) -> tuple[Array, Array, Array]:
@@ -20,24 +19,24 @@ def batch_norm(
     x (N, …, C), gamma, beta (C,) -> y like x, mean (C,), var (C,), the mean square deviation.  Allocates y, the two,
     and one array like x.
     """
+    floats(x)
     y, mean, var = _centered(x, _channel_means, out)
     y *= gamma / np.sqrt(var + eps)
     y += beta
     return y, mean, var
 
 
-@of_floats
 def batch_norm_inference(
     x: Array, gamma: Array, beta: Array, mean: Array, var: Array, *, eps: float, out: Array | None = None
 ) -> Array:
     """y = γ (x - mean) / √(var + eps) + β with given statistics.  x (N, …, C), the others (C,) -> y like x.  Allocates y."""
+    floats(x)
     y = np.subtract(x, mean, out=out)
     y *= gamma / np.sqrt(var + eps)
     y += beta
     return y
 
 
-@of_floats
 def batch_norm_backward(
     dy: Array,
     x: Array,
@@ -53,6 +52,7 @@ def batch_norm_backward(
 
     With x̂ the normalized x and M its count a channel: dx = γ/√(var + eps) (dy - Σdy/M - x̂ Σ(dy x̂)/M).
     """
+    floats(dy)
     x_hat, scale, dx, dgamma, dbeta = _backward_sums(dy, x, mean, var, eps, need_dx, out)
     if not need_dx:
         return None, dgamma, dbeta
@@ -64,7 +64,6 @@ def batch_norm_backward(
     return dx, dgamma, dbeta
 
 
-@of_floats
 def layer_norm(
     x: Array, gamma: Array, beta: Array, *, eps: float, out: Array | None = None
 ) -> tuple[Array, Array, Array]:
@@ -72,6 +71,7 @@ def layer_norm(
 
     x (…, D), gamma, beta (D,) -> y like x, mean (…, 1), var (…, 1).  Allocates y, the two, and one array like x.
     """
+    floats(x)
     y, mean, var = _centered(x, _position_means, out)
     y /= np.sqrt(var + eps)
     y *= gamma
@@ -79,7 +79,6 @@ def layer_norm(
     return y, mean, var
 
 
-@of_floats
 def layer_norm_backward(
     dy: Array,
     x: Array,
@@ -96,6 +95,7 @@ def layer_norm_backward(
 
     With g = γ dy: dx = (g - mean(g) - x̂ mean(g x̂)) / √(var + eps), means over the last axis.
     """
+    floats(dy)
     x_hat, scale, dx, dgamma, dbeta = _backward_sums(dy, x, mean, var, eps, need_dx, out)
     if not need_dx:
         return None, dgamma, dbeta

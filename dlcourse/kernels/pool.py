@@ -3,16 +3,16 @@ and `in_hw` are (height, width)."""
 
 import numpy as np
 
-from dlcourse.kernels.checks import Array, of_floats
+from dlcourse.kernels.checks import Array, floats
 from dlcourse.kernels.windows import Pair, out_size, taps
 
 
-@of_floats
 def max_pool2d(
     x: Array, *, kernel: Pair, stride: Pair, padding: Pair = (0, 0), out: Array | None = None
 ) -> tuple[Array, Array]:
     """x (N, H, W, C) -> y (N, H', W', C), the largest of each window, and `index` of the same shape: which tap it came from, in row
     order; of equal ones the first. Padding counts as -∞.  Allocates y, index (see `index_dtype`) and a byte mask."""
+    floats(x)
     out_hw = _out_hw(x, kernel, stride, padding)
     y = np.empty((len(x), *out_hw, x.shape[3]), x.dtype) if out is None else out
     y.fill(-np.inf)
@@ -27,7 +27,6 @@ def max_pool2d(
     return y, index
 
 
-@of_floats
 def max_pool2d_backward(
     dy: Array,
     index: Array,
@@ -41,6 +40,7 @@ def max_pool2d_backward(
 ) -> Array | None:
     """-> dx (N, H, W, C): each dy added to the pixel that won its window.  Needs index.  Allocates dx and a byte mask, and
     if windows overlap one array like dy."""
+    floats(dy)
     if not need_dx:
         return None
     dx = _zeros((len(dy), *in_hw, dy.shape[3]), dy.dtype, out)
@@ -63,7 +63,6 @@ def index_dtype(kernel: Pair) -> np.dtype:
     return np.min_scalar_type(kernel[0] * kernel[1] - 1)
 
 
-@of_floats
 def avg_pool2d(
     x: Array,
     *,
@@ -75,6 +74,7 @@ def avg_pool2d(
 ) -> Array:
     """x (N, H, W, C) -> y (N, H', W', C), the mean of each window. Padding counts as zeros; with `count_padding=False` it is left out
     of the mean.  Allocates y."""
+    floats(x)
     out_hw = _out_hw(x, kernel, stride, padding)
     y = _zeros((len(x), *out_hw, x.shape[3]), x.dtype, out)
     for _, _, outputs, pixels in taps(x.shape[1:3], out_hw, kernel, stride, padding):
@@ -83,7 +83,6 @@ def avg_pool2d(
     return y
 
 
-@of_floats
 def avg_pool2d_backward(
     dy: Array,
     *,
@@ -97,6 +96,7 @@ def avg_pool2d_backward(
 ) -> Array | None:
     """-> dx (N, H, W, C): each dy shared equally by the pixels of its window.  Needs shapes only.  Allocates dx and one
     array like dy."""
+    floats(dy)
     if not need_dx:
         return None
     out_hw = dy.shape[1:3]

@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dlcourse import tree
 from dlcourse.kernels import floats
 from dlcourse.plan import Plan
 
@@ -16,7 +15,7 @@ Shape = tuple[int, ...]
 Params = dict[str, Any]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Weight:
     """A parameter that is not made yet: its shape, and f(rng, shape, dtype) -> array."""
 
@@ -90,16 +89,16 @@ class Layer:
         """xs (N, …) -> y (N, …), in `out` if it is given, and saved: None unless `train`, else what backward needs, arrays in
         a dict or the one array. y has the dtype of the parameters; floats of another one are copied in it. Allocates what
         `plan` says. Raises ValueError if a shape does not fit, TypeError for anything but arrays of floats."""
-        if not self.takes_integers:
-            xs = tuple(floats(x, _dtype(params)) for x in xs)
-        shapes = [x.shape[1:] for x in xs]
+        inputs = xs if self.takes_integers else [floats(x, _dtype(params)) for x in xs]
+        shapes = [x.shape[1:] for x in inputs]
         self.out_shape(*shapes)
         _check(params, self.weights(*shapes), shapes)
-        y, own = self.apply(params, *xs, train=train, rng=rng, out=out)
+        y, own = self.apply(params, *inputs, train=train, rng=rng, out=out)
         if not train:
             return y, None
-        kept = {"": {}, "x": {"x": xs[0] if len(xs) == 1 else xs}, "y": {"y": y}}[self.keeps] | own
-        return y, kept if len(kept) > 1 else next(iter(kept.values()), None)
+        if self.keeps:
+            own = {self.keeps: y if self.keeps == "y" else inputs[0] if len(inputs) == 1 else tuple(inputs)} | own
+        return y, own if len(own) > 1 else next(iter(own.values()), None)
 
     def backward(
         self,
@@ -150,14 +149,13 @@ def _check(params: Params, weights: dict[str, Any], in_shapes: list[Shape]) -> N
             _check(params[name], weight, in_shapes)
         elif params[name].shape != weight.shape:
             given = " and ".join(map(str, in_shapes))
-            raise ValueError(
-                f"{name} has shape {params[name].shape}; an input of shape {given} needs {weight.shape}: "
-                "another input than it was made for, or parameters of another network?"
-            )
+            found = f"{name} has shape {params[name].shape}; an input of shape {given} needs {weight.shape}"
+            raise ValueError(f"{found}: parameters of another network?")
 
 
 def _dtype(params: Params) -> np.dtype | None:
-    return next((leaf.dtype for leaf in tree.leaves(params)), None)
+    first = next(iter(params.values()), None)
+    return _dtype(first) if isinstance(first, dict) else None if first is None else first.dtype
 
 
 def array_bytes(shape: Shape, batch: int | None, dtype: Any) -> int:

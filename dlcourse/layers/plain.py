@@ -177,10 +177,8 @@ class Dropout(Layer):
         if not train or self.rate == 0:
             return x, {}
         if not isinstance(rng, np.random.Generator):
-            kind = ValueError if rng is None else TypeError
-            raise kind(
-                f"needs rng=numpy.random.default_rng(seed) in training, got {rng!r}: it draws which elements to drop"
-            )
+            found = type(rng).__name__
+            raise (ValueError if rng is None else TypeError)(f"needs rng=numpy.random.default_rng(seed), got {found}")
         y, keep = kernels.dropout(x, rate=self.rate, rng=rng, out=out)
         return y, {"keep": keep}
 
@@ -307,8 +305,8 @@ class AvgPool2D(_Pool):
         return y, {"in_hw": shape_array(x.shape[1:3])}
 
     def gradient(self, params: Params, in_hw: Array, dy: Array, **how: Any) -> Result:
-        window = {**self._window, "count_padding": self.count_padding}
-        return kernels.avg_pool2d_backward(dy, in_hw=tuple(in_hw), **window, **how), {}
+        options = {**self._window, "count_padding": self.count_padding, **how}
+        return kernels.avg_pool2d_backward(dy, in_hw=tuple(in_hw), **options), {}
 
     def y_shape(self, saved: Array, dy: Array) -> Shape:
         return (*dy.shape[:1], *self.out_shape((*saved.tolist(), 1))[:2], *dy.shape[3:4])

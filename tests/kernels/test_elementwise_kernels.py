@@ -121,7 +121,10 @@ def test_activation_writes_into_out(name):
 
 def test_backward_may_write_over_dy():
     y = np.array([-1.0, 2.0, -3.0, 4.0])
-    for backward in (kernels.relu_backward, lambda dy, y, out=None: kernels.leaky_relu_backward(dy, y, slope=0.1, out=out)):
+    for backward in (
+        kernels.relu_backward,
+        lambda dy, y, out=None: kernels.leaky_relu_backward(dy, y, slope=0.1, out=out),
+    ):
         dy = np.array([1.0, 2.0, 3.0, 4.0])
         expected = backward(dy, y)
         assert backward(dy, y, out=dy) is dy

@@ -94,10 +94,15 @@ def test_affine_wants_images_flattened():
 @pytest.mark.parametrize(
     ("layer", "made_for", "given", "message"),
     [
-        (L.Affine(2), (4,), (5,), "W was made for 4 features, got an input with 5"),
-        (L.Conv2D(2, 1), (4, 4, 3), (4, 4, 1), "W was made for 3 channels, got an input with 1"),
-        (L.BatchNorm(), (4, 4, 3), (4, 4, 1), "gamma was made for 3 channels, got an input with 1"),
-        (L.LayerNorm(), (4,), (5,), "gamma was made for 4 features, got an input with 5"),
+        (L.Affine(2), (4,), (5,), "W has shape (4, 2); an input of shape (5,) needs (5, 2)"),
+        (
+            L.Conv2D(2, 1),
+            (4, 4, 3),
+            (4, 4, 1),
+            "W has shape (1, 1, 3, 2); an input of shape (4, 4, 1) needs (1, 1, 1, 2)",
+        ),
+        (L.BatchNorm(), (4, 4, 3), (4, 4, 1), "gamma has shape (3,); an input of shape (4, 4, 1) needs (1,)"),
+        (L.LayerNorm(), (4,), (5,), "gamma has shape (4,); an input of shape (5,) needs (5,)"),
     ],
 )
 def test_an_input_of_another_size_than_the_parameters_were_made_for_is_refused(layer, made_for, given, message):
