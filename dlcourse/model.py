@@ -183,7 +183,7 @@ class Sequential:
         `statistics`."""
         for name, layer in self.named():
             if hasattr(layer, "update_buffers") and name in saved:
-                layer.update_buffers(params[name], saved[name])
+                layer.update_buffers(params.get(name, {}), saved[name])
 
 
 def _like_params(array: np.ndarray, params: Params) -> np.ndarray:

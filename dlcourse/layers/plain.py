@@ -123,21 +123,14 @@ class Affine(Layer):
     def apply(self, params: Params, x: Array, *, out: Array | None = None, **_: Any) -> Result:
         return kernels.affine(x, params["W"], params["b"], out=out), {}
 
-    def gradient(self, params: Params, x: Array, dy: Array, *, factors: bool = False, **how: Any) -> Result:
-        if factors:  # they hold x and dy, so neither is overwritten
-            dx = dy @ params["W"].T if how["need_dx"] else None
-            rows, drows = x.reshape(-1, x.shape[-1]), dy.reshape(-1, self.units)
-            return dx, {"W": Factors(((rows, drows),)), "b": drows.sum(axis=0)}
-        dx, dW, db = kernels.affine_backward(dy, x, params["W"], **how)
-        return dx, {"W": dW, "b": db}
-
-    def factors_pay(self, in_shape: Shape, batch: int) -> bool:
-        """Whether the rows of a batch, of x and dy, are fewer numbers than dW. Not for another `backward`."""
-        rows, d_in = batch * math.prod(in_shape[:-1]), in_shape[-1]
-        return rows * (d_in + self.units) < d_in * self.units and type(self).backward is Affine.backward
-
-    def workspace(self, in_shape: Shape, *, dtype: Any, train: bool, **_: Any) -> Plan:
-        return Plan(factored=array_bytes((in_shape[-1], self.units), 1, dtype) if train else 0)
+    def gradient(self, params: Params, x: Array, dy: Array, *, defer: bool = False, **how: Any) -> Result:
+        """defer: dW is left as `Factors`, which hold x and dy."""
+        if not defer:
+            dx, dW, db = kernels.affine_backward(dy, x, params["W"], **how)
+            return dx, {"W": dW, "b": db}
+        dx = dy @ params["W"].T if how["need_dx"] else None
+        rows, drows = x.reshape(-1, x.shape[-1]), dy.reshape(-1, self.units)
+        return dx, {"W": Factors(((rows, drows),)), "b": drows.sum(axis=0)}
 
 
 @dataclass(frozen=True)
