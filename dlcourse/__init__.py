@@ -9,6 +9,6 @@ __version__ = "0.1.0"
 
 def load_ipython_extension(shell: object) -> None:
     """`%load_ext dlcourse`: the magics %peak and %%peak."""
-    from dlcourse.memory.magics import register
+    from dlcourse.memory.meter import register
 
     register(shell)

@@ -137,11 +137,11 @@ def train(options: argparse.Namespace) -> int:
     sizes: list[int] = []  # anonymous and shared memory at the end of each 100 steps
 
     def look(now: Any) -> None:
-        if now.step % 100 == 0 and (size := memory.resident().anonymous) is not None:
+        if now.step % 100 == 0 and (size := memory.resident_now().anonymous) is not None:
             sizes.append(size)
 
     started = time.perf_counter()
-    with memory.ResidentPeak() as system, memory.traced_peak() as traced:
+    with memory.Monitor(0.02) as system, memory.traced_peak() as traced:
         params = model.init(in_shape, np.random.default_rng(options.seed))
         history = fit(
             model, params, data.train, optimizer=optimizer, epochs=options.epochs, seed=options.seed, **cut,
@@ -150,9 +150,10 @@ def train(options: argparse.Namespace) -> int:
         )  # fmt: skip
         result = evaluate(model, params, data.test, batch_size=options.micro_batch, workers=options.workers)
     seconds = time.perf_counter() - started
+    anonymous = system.peaks.get("anonymous")
     if options.json:
-        measured: dict[str, Any] = {"traced_peak": traced.peak, "resident_peak": memory.peak_resident()}
-        measured |= {"anonymous_peak_sampled": system.anonymous, "anonymous_each_100_steps": sizes}
+        measured: dict[str, Any] = {"traced_peak": traced.peak, "resident_peak": memory.peak_since_start()}
+        measured |= {"anonymous_peak_sampled": anonymous, "anonymous_each_100_steps": sizes}
         outcome: dict[str, Any] = {"test_accuracy": result.accuracy, "test_loss": result.loss, "seconds": seconds}
         outcome |= {"parameters": tree.count(params), "train_loss": history.column("loss")}
         print(json.dumps(outcome | measured | {"bill": bill.to_dict()}))
@@ -160,9 +161,11 @@ def train(options: argparse.Namespace) -> int:
     print(f"test accuracy  {result.accuracy:.4f}  (loss {result.loss:.4f}, {len(data.test.x):,} images)")
     print(f"time           {seconds:.1f} s, {_count(options.epochs, 'epoch')}, {_count(options.workers, 'worker')}")
     print(f"traced peak    {binary(traced.peak)}  (arrays and Python's objects; predicted {binary(bill.peak)})")
-    print(f"resident peak  {binary(memory.peak_resident())}  (the process since it began, pages of files included)")
-    if system.anonymous is not None:
-        print(f"  of these     {binary(system.anonymous)} anonymous  (sampled each 20 ms: a lower bound); the rest are")
+    print(f"resident peak  {binary(memory.peak_since_start())}  (the process since it began, pages of files included)")
+    if anonymous is not None:
+        print(
+            f"  of these     {binary(anonymous)} anonymous  (sampled each {system.apart:.2g} s or less: a lower bound); the rest are"
+        )
         print("               pages of files, such as the mapped data: the system can drop them at any time")
     if len(sizes) > 1:
         low, high = min(sizes), max(sizes)

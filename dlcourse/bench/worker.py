@@ -138,10 +138,10 @@ def main() -> None:
         for one in threadpool_info()
         if one["user_api"] == "blas"
     )
-    ready = {"resident": memory.resident().total, "versions": f"NumPy {np.__version__}, {blas}"}
+    ready = {"resident": memory.resident_now().total, "versions": f"NumPy {np.__version__}, {blas}"}
     if side == "dlcourse":
         ready["rate"] = product_rate(threads)
-        ready["resident"] = memory.resident().total
+        ready["resident"] = memory.resident_now().total
     with threadpool_limits(threads, "blas"):
         print(json.dumps(ready), flush=True)
         for line in sys.stdin:
@@ -150,7 +150,7 @@ def main() -> None:
             started = time.perf_counter()
             once()
             print(json.dumps({"seconds": time.perf_counter() - started}), flush=True)
-        resident, traced = memory.peak_resident(), None
+        resident, traced = memory.peak_since_start(), None
         if case.work != "epoch":  # its bytes are a step's
             with memory.traced_peak() as peak:
                 once()

@@ -10,9 +10,9 @@ from dlcourse import losses, tree
 from dlcourse.inputs import as_input
 from dlcourse.layers.base import Shape
 from dlcourse.memory.bill import KINDS, Bill, bill
-from dlcourse.memory.isolate import IsolatedError, isolated
+from dlcourse.memory.isolate import IsolatedError, isolated, may_start
 from dlcourse.memory.ledger import ledger
-from dlcourse.memory.rulers import traced_peak
+from dlcourse.memory.traced import traced_peak
 from dlcourse.model import Sequential
 from dlcourse.units import binary, parse
 from dlcourse.workers import in_order, one_blas_thread
@@ -107,6 +107,7 @@ def admit(
     predicted = bill(model, in_shape, optimizer=optimizer, loss=loss, dtype=dtype, inference=inference, **cut)
     if predicted.peak > limit:
         return Admission(limit, predicted)
+    may_start()
     try:
         ran = isolated(
             _measure, model, tuple(in_shape), None if inference else optimizer, loss, dtype, inference, **cut

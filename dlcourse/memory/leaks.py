@@ -1,25 +1,28 @@
 """Leaks: array bytes that are still there after a step that should have left none, and the name of who holds them."""
 
 import gc
+import operator
+import os
 import re
-import tracemalloc
+import threading
+import types
 import weakref
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from dlcourse.memory.cycles import Garbage
-from dlcourse.memory.holders import Walk, holder, line_of, made_at, traced_lines
-from dlcourse.memory.roots import roots, wide_roots
-from dlcourse.memory.rulers import traced_array_bytes, traced_peak
+from dlcourse.memory.holders import CONTAINERS, FRAMES, Walk, holder, line_of, made_at, roots, wide_roots
 from dlcourse.memory.tables import Table
+from dlcourse.memory.traced import array_traces, refuse_unrun, traced_array_bytes, tracing
 from dlcourse.units import binary
 
-SHOWN = 12  # lines of the table
+MAX_LINES = 12  # of the table
+PLAIN = (*CONTAINERS, types.FunctionType, types.CellType, types.MethodType, types.FrameType, types.TracebackType, type)
 
 
 @dataclass(frozen=True)
@@ -53,7 +56,7 @@ class Leaks:
     def _lines(self) -> list[list[str]]:
         rows = [
             [leak.who, str(leak.shape), leak.dtype, str(leak.copies), binary(leak.growth)]
-            for leak in self.leaks[:SHOWN]
+            for leak in self.leaks[:MAX_LINES]
         ]
         return [["held by", "shape", "dtype", "copies", "a step"], *rows]
 
@@ -61,7 +64,7 @@ class Leaks:
         steps = len(self.levels) - 1
         if not self:
             return [f"no leak: the same array bytes after each of {steps} steps"]
-        more = [f"and {len(self.leaks) - SHOWN} more of these"] if len(self.leaks) > SHOWN else []
+        more = [f"and {len(self.leaks) - MAX_LINES} more of these"] if len(self.leaks) > MAX_LINES else []
         return [*more, f"the array bytes grow by {binary(self.growth)} a step; seen over {steps} steps"]
 
     def __str__(self) -> str:
@@ -81,18 +84,24 @@ def find_leak(step: Callable[[], Any], steps: int = 5, *, warm_up: int = 2) -> L
     reference cycles rests meanwhile, so a cycle that holds arrays is a leak too: it stays until the collector comes.
 
     Walks through all that can be reached from a name, only where something grew: about a second in a notebook. Raises
-    ValueError for fewer than 2 steps; an error of `step` comes out as it is.
+    ValueError for fewer than 2 steps; TypeError for a generator or coroutine function, whose work `step()` does not do;
+    RuntimeError if the step ends the tracing or enables the collector. An error of `step` comes out as it is.
     """
-    if steps < 2:
-        raise ValueError(f"steps must be at least 2, to tell what grows from what is made once; got {steps}")
-    with traced_lines(), traced_peak(), _collector_rests():
+    steps, warm_up = operator.index(steps), operator.index(warm_up)
+    if steps < 2 or warm_up < 0:
+        raise ValueError(
+            f"steps must be at least 2, to tell what grows from what is made once, and warm_up not negative; "
+            f"got {steps} and {warm_up}"
+        )
+    refuse_unrun(step, name := getattr(step, "__qualname__", repr(step)))
+    with tracing(FRAMES), _collector_rests():
         for _ in range(warm_up):
-            step()
+            refuse_unrun(step(), f"what {name} returned")
         levels = _levels(step, steps)
         if levels[-1] <= levels[0]:
             return Leaks([], 0, levels)
         for where in (roots, wide_roots):
-            before = _Before(Walk(where(step)))
+            before = _Found(Walk(where(step)))
             lines_before = _bytes_by_line()
             again = _levels(step, steps)
             levels += [levels[-1] + level for level in again[1:]]
@@ -116,7 +125,7 @@ def _levels(step: Callable[[], Any], steps: int) -> list[int]:
     return [level - levels[0] for level in levels]
 
 
-class _Before:
+class _Found:
     """What a walk had found, without holding it: the arrays and the ways to them, by id."""
 
     def __init__(self, walk: Walk) -> None:
@@ -133,7 +142,7 @@ class _Before:
         return id(array) in self.arrays and self.arrays[id(array)][0]() is array
 
 
-def _name(walk: Walk, before: _Before, steps: int) -> list[Leak]:
+def _name(walk: Walk, before: _Found, steps: int) -> list[Leak]:
     """The leaks by their holders: those that a name leads to, then those that a cycle holds."""
     leaks = _by_holder(walk, before, steps)
     garbage, known = Garbage(), len(walk.arrays)
@@ -163,7 +172,7 @@ class _Seen:
         return Leak(self.who, self.array.shape, str(self.array.dtype), self.copies, growth, made_at(self.array))
 
 
-def _by_holder(walk: Walk, before: _Before, steps: int) -> list[Leak]:
+def _by_holder(walk: Walk, before: _Found, steps: int) -> list[Leak]:
     """New arrays, grouped by the last thing on the way to them that was there before, less those gone from there."""
     groups: dict[Any, dict[Any, _Seen]] = defaultdict(lambda: defaultdict(_Seen))
     net: dict[Any, int] = defaultdict(int)
@@ -200,9 +209,8 @@ def _unseen(before: dict[str, tuple[int, int]], growth: int, steps: int) -> Leak
 
 def _bytes_by_line() -> dict[str, tuple[int, int]]:
     """{"file:line": (bytes, count)} of the arrays that are alive, by where they were made."""
-    arrays = tracemalloc.DomainFilter(inclusive=True, domain=np.lib.tracemalloc_domain)
     lines: dict[str, tuple[int, int]] = {}
-    for calls in tracemalloc.take_snapshot().filter_traces([arrays]).statistics("traceback"):
+    for calls in array_traces().statistics("traceback"):
         size, count = lines.get(line := line_of(calls.traceback), (0, 0))
         lines[line] = size + calls.size, count + calls.count
     return lines
@@ -212,17 +220,117 @@ def _without_numbers(words: str) -> str:
     return re.sub(r"\d+", "#", words)
 
 
+_lock = threading.RLock()
+_resting = 0  # blocks in which the collector rests
+_before: tuple[bool, bool] = True, False  # whether it was enabled, and whether something was frozen
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
+
+
 @contextmanager
 def _collector_rests() -> Iterator[None]:
-    """No automatic collection meanwhile; afterwards as it was."""
-    was, frozen = gc.isenabled(), gc.get_freeze_count()
-    gc.disable()
-    if not frozen:
-        gc.freeze()  # what is there already is not looked through again in each collection
+    """No automatic collection meanwhile; after the last such block as it was before the first."""
+    global _resting, _before
+    with _lock:
+        if _resting == 0:
+            _before = gc.isenabled(), gc.get_freeze_count() > 0
+            gc.disable()
+            if not _before[1]:
+                gc.freeze()  # what is there already is not looked through again in each collection
+        _resting += 1
     try:
         yield
+        if gc.isenabled():
+            raise RuntimeError("could not measure: the step enabled the collector, which frees cycles that would stay")
     finally:
-        if not frozen:
-            gc.unfreeze()
-        if was:
-            gc.enable()
+        with _lock:
+            _resting -= 1
+            if _resting == 0:
+                if not _before[1]:
+                    gc.unfreeze()
+                if _before[0]:
+                    gc.enable()
+
+
+# Reference cycles: what only the collector frees, and through which attributes it goes round.
+
+
+class Garbage:
+    """What a collection would free now, kept for a look: it is garbage again once this is let go. As in every
+    collection, finalizers have been called and weak references to these objects are dead."""
+
+    def __init__(self) -> None:
+        flags, known = gc.get_debug(), len(gc.garbage)
+        gc.set_debug(flags | gc.DEBUG_SAVEALL)
+        try:
+            gc.collect()
+        finally:
+            gc.set_debug(flags)
+        self.things = gc.garbage[known:]
+        del gc.garbage[known:]
+        self._by_id = {id(thing): thing for thing in self.things}
+        self._down = {
+            key: [id(child) for child in gc.get_referents(thing) if id(child) in self._by_id]
+            for key, thing in self._by_id.items()
+        }
+        self._up = defaultdict(list)
+        for key, children in self._down.items():
+            for child in children:
+                self._up[child].append(key)
+
+    def words(self, walk: Walk, path: list[Any]) -> str:
+        """Such as "Trainer.columns, in a reference cycle through Trainer.callbacks": for a path of `walk` from one of these
+        things to an array. Goes up from what holds the array, until something leads back to itself."""
+        cycle = next((trip for start in _reached(id(path[0]), self._up) if (trip := self._round_trip(start))), [])
+        things = [self._by_id[key] for key in cycle]
+        through = ", ".join(dict.fromkeys(self._attributes(walk, things))) or "functions or containers without a name"
+        owner = next((self._by_id[key] for key in self._up[id(path[0])] if _is_names(path[0], self._by_id[key])), None)
+        holder = next(iter(self._attributes(walk, path if owner is None else [owner, *path])), "an array")
+        return f"{holder}, in a reference cycle through {through}"
+
+    def _round_trip(self, start: int) -> list[int]:
+        """The shortest way from a thing to itself, the thing at both ends; [] where there is none."""
+        came_from = dict.fromkeys(self._down[start], start)
+        queue = deque(came_from)
+        while queue:
+            key = queue.popleft()
+            if key == start:
+                trip = [start, came_from[start]]
+                while trip[-1] != start:
+                    trip.append(came_from[trip[-1]])
+                return trip[::-1]
+            for child in self._down[key]:
+                if child not in came_from:
+                    came_from[child] = key
+                    queue.append(child)
+        return []
+
+    def _attributes(self, walk: Walk, path: list[Any]) -> list[str]:
+        """As "Type.attribute", for each object on a path; those that hold containers first, since there a thing was added."""
+        found = []
+        for i, (thing, child) in enumerate(pairwise(path)):
+            if isinstance(thing, PLAIN):
+                continue
+            if _is_names(child, thing) and i + 2 < len(path):
+                word, child = walk.word(thing, child, path[i + 2]), path[i + 2]
+            else:
+                word = walk.word(None, thing, child)
+            found.append((not isinstance(child, CONTAINERS), f"{type(thing).__name__}{word}"))
+        return [words for _, words in sorted(found, key=lambda pair: pair[0])]
+
+
+def _reached(start: int, edges: dict[int, list[int]]) -> Iterator[int]:
+    """`start` and all that edges lead to from it, the nearest first."""
+    seen, queue = {start}, deque([start])
+    while queue:
+        key = queue.popleft()
+        yield key
+        for other in edges[key]:
+            if other not in seen:
+                seen.add(other)
+                queue.append(other)
+
+
+def _is_names(names: Any, thing: Any) -> bool:
+    """Whether `names` is the dict of the attributes of `thing`."""
+    return isinstance(names, dict) and not isinstance(thing, PLAIN) and getattr(thing, "__dict__", None) is names

@@ -14,8 +14,8 @@ from dlcourse import losses, tree
 from dlcourse.gradients import Batch, at_least, batch_gradients, param_dtype
 from dlcourse.layers.base import Params
 from dlcourse.memory.bill import KINDS, Bill, Row, check_arguments
-from dlcourse.memory.rulers import reset_traced_peak, traced_array_bytes, traced_peak
 from dlcourse.memory.tables import Shown, Table, bytes_table
+from dlcourse.memory.traced import reset_traced_peak, traced_array_bytes, traced_peak
 from dlcourse.model import Sequential, plainly
 from dlcourse.units import binary
 from dlcourse.workers import one_blas_thread

@@ -5,20 +5,51 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from itertools import pairwise
+from numbers import Real
 from typing import Any, Literal, Self, TextIO
 
 import numpy as np
+import psutil
 
-from dlcourse.memory.sample import Processes, Sample, Source, owners
+from dlcourse import tree
+from dlcourse.memory.system import allocator, resident_now, sizes_of
 from dlcourse.memory.tables import Table
 from dlcourse.units import binary
 
-MOST = 4_000  # samples that are kept; then every other one is let go, and a peak stays where peaks are kept
+MAX_SAMPLES = 4_000  # that are kept; then every other one is let go, and a peak stays where peaks are kept
 SYSTEM = ("RSS", "USS", "PSS", "allocated", "used")  # in the order of the table
-SHARE = (
-    0.005  # of one core's time, at most, is spent on samples, and as much on USS and PSS: what costs more comes later
-)
+# Of one core's time, at most, is spent on samples, and as much on USS and PSS: what costs more comes later.
+MAX_SHARE = 0.005
+NO_SAMPLE = "no sample yet: start() begins"
+
+Source = tree.Tree | Callable[[], tree.Tree]
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One look: bytes, None where the system does not tell; USS and PSS also where they were not asked for.
+
+    seconds: since the monitor began. kinds: bytes of each registered tree. rss, uss, pss: of this process and its
+    children; pages that they share count in each one's rss, once in pss, not in uss. anonymous: what of this process's
+    rss is no page of a file. allocated, used: what its allocator took from the system, and what of it is in use.
+    """
+
+    seconds: float
+    kinds: dict[str, int]
+    rss: int
+    uss: int | None
+    pss: int | None
+    anonymous: int | None
+    allocated: int | None
+    used: int | None
+    processes: int
+
+    @property
+    def usage(self) -> float | None:
+        """used / allocated, 0 to 1; None where the allocator cannot be asked."""
+        return self.used / self.allocated if self.used is not None and self.allocated else None
 
 
 class Monitor:
@@ -33,7 +64,9 @@ class Monitor:
     name: a monitor that starts ends the running one of the same name, so a cell can be run again.
     on_sample, on_end: called with the monitor after each sample, in its thread, and when it has ended.
 
-    Ends with the `with` block, also by an error, and with the process. What it cannot see stands in `cannot_see`.
+    Ends with the `with` block, also by an error, and with the process. What fails meanwhile, in a function of the caller's
+    or in the sampling itself, is told in `problem` and raises nothing: the block's own error stands. What it cannot see
+    stands in `cannot_see`. ValueError for an interval that no thread can wait.
     """
 
     def __init__(
@@ -47,15 +80,17 @@ class Monitor:
         on_end: Callable[["Monitor"], Any] | None = None,
         file: TextIO | None = None,
     ) -> None:
-        if not (isinstance(interval, int | float) and interval > 0):
-            raise ValueError(f"interval must be a number of seconds, more than 0, got {interval!r}")
+        number: Any = interval
+        if not (isinstance(number, Real) and 0 < float(number) < threading.TIMEOUT_MAX):
+            most = f"a thread waits {threading.TIMEOUT_MAX:.2g} s at most"
+            raise ValueError(f"interval must be a number of seconds, more than 0, got {interval!r} ({most})")
         if show not in (None, "text"):
             raise ValueError(f'show must be "text" or None, got {show!r}')
-        self.interval, self.trees, self.show, self.name = interval, dict(trees or {}), show, name
+        self.interval, self.trees, self.show, self.name = float(interval), dict(trees or {}), show, name
         self.on_sample, self.on_end, self._file = on_sample, on_end, file
         self.samples: list[Sample] = []
-        self.peaks: dict[str, int] = {}  # by kind, and "RSS", "USS", "PSS", "allocated", "used": sampled, lower bounds
-        self.problem = ""  # the last error of a function in `trees` or of `on_sample`
+        self.peaks: dict[str, int] = {}  # by kind, "RSS", …, "used" and "anonymous": sampled, lower bounds
+        self.problem = ""  # the last error of a function of the caller's, of a look, or of writing
         self.cost = 0.0  # seconds of processor time that the samples took
         self._of_fit: dict[str, Source] = {}
         self._thread: threading.Thread | None = None
@@ -83,35 +118,37 @@ class Monitor:
     def start(self) -> Self:
         """Begin anew, and end a running monitor of this name."""
         with _lock:
-            older = _running.get(self.name)
-            _running[self.name] = self
+            older = _running.pop(self.name, None)
         if older is not None:
             older.stop()
         self.samples, self.peaks, self.problem, self.cost, self._width = [], {}, "", 0.0, 0
         self._end = threading.Event()
         self._began = self._next_whole = time.perf_counter()
-        self._processes = Processes()
-        self._look()
-        self._thread = threading.Thread(target=self._run, args=(self._end,), name=f"{self.name} of memory", daemon=True)
-        self._thread.start()
+        self._processes: list[psutil.Process] = []
+        self._guarded("sampling", self._look)
+        thread = threading.Thread(target=self._run, args=(self._end,), name=f"{self.name} of memory", daemon=True)
+        thread.start()
+        self._thread = thread
+        with _lock:
+            _running[self.name] = self
         return self
 
     def stop(self) -> None:
         """Take a last sample and end. The figures stay, the trees that `fit` gave are let go."""
         thread, self._thread = self._thread, None
+        with _lock:
+            if _running.get(self.name) is self:
+                del _running[self.name]
         if thread is None:
             return
         self._end.set()
         if thread is not threading.current_thread():
             thread.join(5)
-        self._look(whole=True)
+        self._guarded("sampling", self._look, whole=True)
         self._of_fit = {}
-        self._write(last=True)
-        with _lock:
-            if _running.get(self.name) is self:
-                del _running[self.name]
+        self._guarded("show", self._write, last=True)
         if self.on_end is not None:
-            self.on_end(self)
+            self._guarded("on_end", self.on_end, self)
 
     def __enter__(self) -> Self:
         return self.start()
@@ -126,11 +163,11 @@ class Monitor:
 
     def table(self, rows: int = 12) -> Table:
         """At most `rows` of the samples, the first and the last among them, and the peaks of all."""
+        problem = [f"problem: {self.problem}"] if self.problem else []
         if not self.samples:
-            return Table([["seconds"]], ["no sample yet: start() begins"])
-        places = np.unique(
-            np.linspace(0, len(self.samples) - 1, min(max(rows, 2), len(self.samples))).round().astype(int)
-        )
+            return Table([["seconds"]], [NO_SAMPLE, *problem])
+        count = min(max(rows, 2), len(self.samples))
+        places = np.unique(np.linspace(0, len(self.samples) - 1, count).round().astype(int))
         kinds = list(dict.fromkeys(kind for sample in self.samples for kind in sample.kinds))
         known = [name for name in SYSTEM if name in self.peaks]
         lines = [["seconds", *kinds, *known, "usage"]]
@@ -139,65 +176,90 @@ class Monitor:
             lines.append([f"{sample.seconds:.1f}", *map(_size, sizes), _usage(sample)])
         lines.append(["peak", *(_size(self.peaks.get(name)) for name in (*kinds, *known)), ""])
         missing = [name for name in SYSTEM if name not in self.peaks]
-        notes = [self.cannot_see, *([f"not available here: {', '.join(missing)}"] if missing else [])]
-        return Table(lines, [*notes, *([f"problem: {self.problem}"] if self.problem else [])])
+        return Table(
+            lines, [self.cannot_see, *([f"not available here: {', '.join(missing)}"] if missing else []), *problem]
+        )
 
     def line(self) -> str:
         """The last sample as one line."""
+        if not self.samples:
+            return NO_SAMPLE
         last = self.samples[-1]
         kinds = "".join(f"{kind} {binary(size)}  " for kind, size in last.kinds.items())
         peak = f"RSS {binary(last.rss)} (peak {binary(self.peaks['RSS'])}, sampled, a lower bound)"
         return f"{last.seconds:.1f} s  {kinds}{peak}  usage {_usage(last)}"
 
+    def _guarded(self, what: str, function: Callable[..., Any], *args: Any, **options: Any) -> Any:
+        """Call a function that may raise anything: nobody could catch that in the thread, and at the end of a block it
+        would hide the block's own error. -> what it returns, None if it failed."""
+        try:
+            return function(*args, **options)
+        except Exception as error:  # noqa: BLE001
+            self.problem = f"{what}: {type(error).__name__}: {_text(error)}"
+            return None
+
     def _run(self, end: threading.Event) -> None:
         wait = self.interval
-        while not end.wait(wait):
+        while not end.wait(min(wait, threading.TIMEOUT_MAX)):
             before = time.thread_time()
-            apart = self._look()
-            self._write()
+            apart = self._guarded("sampling", self._look) or 0.0
+            self._guarded("show", self._write)
             if self.on_sample is not None:
-                try:
-                    self.on_sample(self)
-                except Exception as error:  # noqa: BLE001  told in the table: nobody could catch it here
-                    self.problem = f"on_sample: {type(error).__name__}: {error}"
+                self._guarded("on_sample", self.on_sample, self)
             cost = time.thread_time() - before
             self.cost += cost
-            wait = max(self.interval, (cost - apart) / SHARE)
+            wait = max(self.interval, (cost - apart) / MAX_SHARE)
 
     def _look(self, *, whole: bool = False) -> float:
         """Take a sample -> the processor time of what was asked besides each sample's own figures."""
         now, before = time.perf_counter(), time.thread_time()
         whole = whole or now >= self._next_whole
-        sample = self._processes.look(self._kinds(), now - self._began, whole=whole)
+        sample = self._sample(now - self._began, whole)
         cost = time.thread_time() - before if whole else 0.0
         if whole:
-            self._next_whole = now + cost / SHARE
-        if len(self.samples) >= MOST:
+            self._next_whole = now + cost / MAX_SHARE
+        if len(self.samples) >= MAX_SAMPLES:
             self.samples = self.samples[::2]
         self.samples.append(sample)
-        sizes = sample.kinds | {name: getattr(sample, name.lower()) for name in SYSTEM}
+        sizes = sample.kinds | {name: getattr(sample, name.lower()) for name in (*SYSTEM, "anonymous")}
         for name, size in sizes.items():
             if size is not None:
                 self.peaks[name] = max(size, self.peaks.get(name, 0))
         return cost
 
+    def _sample(self, seconds: float, whole: bool) -> Sample:
+        """`whole` finds the children anew and asks for USS and PSS, for which the system looks at every page."""
+        if whole:
+            this = psutil.Process()
+            self._processes = [this, *this.children(recursive=True)]
+        found = []
+        for process in self._processes:
+            try:
+                found.append(sizes_of(process, whole=whole))
+            except psutil.Error:  # it ended meanwhile
+                pass
+        uss, pss = (None if None in sizes else sum(sizes) for sizes in list(zip(*found, strict=True))[1:])
+        heap = allocator()
+        allocated, used = (None, None) if heap is None else (heap.allocated, heap.used)
+        anonymous = resident_now().anonymous
+        return Sample(
+            seconds, self._kinds(), sum(sizes.rss for sizes in found), uss, pss, anonymous, allocated, used, len(found)
+        )
+
     def _kinds(self) -> dict[str, int]:
         found: dict[str, int] = {}
         counted: set[int] = set()
         for kind, source in (self._of_fit | self.trees).items():
-            try:
-                own = owners(source)
-            except Exception as error:  # noqa: BLE001  a function of the reader's may raise anything
-                self.problem = f"{kind}: {type(error).__name__}: {error}"
-                continue
-            found[kind] = sum(array.nbytes for key, array in own.items() if key not in counted)
-            counted.update(own)
+            own = self._guarded(kind, _owners, source)
+            if own is not None:
+                found[kind] = sum(array.nbytes for key, array in own.items() if key not in counted)
+                counted.update(own)
         return found
 
     def _write(self, *, last: bool = False) -> None:
         if self.show is None:
             return
-        file = sys.stdout if self._file is None else self._file
+        file: Any = sys.stdout if self._file is None else self._file
         in_place = file.isatty() or type(file).__name__ == "OutStream"  # a terminal, or the cell of a notebook
         if in_place or last:
             text = self.line()
@@ -209,8 +271,37 @@ class Monitor:
 _running: dict[str, Monitor] = {}
 _lock = threading.Lock()
 
+
+def _in_child() -> None:
+    _running.clear()  # a forked child has none of these threads
+    _lock.release()
+
+
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_running.clear)  # a child has none of these threads
+    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_in_child)
+
+
+def _owners(source: Source) -> dict[int, np.ndarray]:
+    """{id: array} of the arrays that own the memory of a tree; numbers in it, such as a step count, are passed over.
+    The thread that trains may change a dict meanwhile: then once more."""
+    for _ in range(3):
+        try:
+            return _arrays(source)
+        except RuntimeError:  # a dict changed its size
+            pass
+    return _arrays(source)
+
+
+def _arrays(source: Source) -> dict[int, np.ndarray]:
+    value = source() if callable(source) else source
+    return tree.owners([leaf for leaf in tree.leaves(value) if isinstance(leaf, np.ndarray)])
+
+
+def _text(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001
+        return "its text cannot be made"
 
 
 def _size(size: int | None) -> str:

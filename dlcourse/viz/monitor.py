@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 from dlcourse.memory import Monitor, Sample
-from dlcourse.memory.sample import Source
+from dlcourse.memory.monitor import Source
 from dlcourse.memory.tables import Table
 from dlcourse.units import binary
 from dlcourse.viz.style import COLOURS, INK, QUIET, unit

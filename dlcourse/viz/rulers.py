@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dlcourse.memory.experiments import Held, free_order
+from dlcourse.exercises.experiments import Held, free_order
 from dlcourse.units import binary
 from dlcourse.viz.style import INK, QUIET, Picture, picture, styled, title
 
@@ -65,7 +65,7 @@ def looks(alive: Sequence[tuple[float, float]], seen: Sequence[tuple[float, floa
 
 @styled
 def heap(moments: Sequence[Held], order: str, freed: int) -> Picture:
-    """The blocks of `memory.experiments.freed_blocks` when `freed` of them are freed: the blocks as a row of squares,
+    """The blocks of `exercises.experiments.freed_blocks` when `freed` of them are freed: the blocks as a row of squares,
     both rulers over the number of freed blocks, and the allocator's usage in per cent."""
     now, blocks = moments[freed], len(moments) - 1
     figure, (strip, left, right) = _panels()

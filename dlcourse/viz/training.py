@@ -12,7 +12,7 @@ import numpy as np
 from matplotlib.patheffects import withStroke
 
 from dlcourse import tree
-from dlcourse.memory import Bill, reset_traced_peak, resident
+from dlcourse.memory import Bill, reset_traced_peak, resident_now
 from dlcourse.train import History, Step
 from dlcourse.units import binary
 from dlcourse.viz.bill import ORDER
@@ -174,7 +174,7 @@ class Dashboard:
         if threading.current_thread() is threading.main_thread():
             self._interrupt = signal.signal(signal.SIGINT, lambda *_: self.stop())
         self._show_widgets()
-        self._resident = resident().total
+        self._resident = resident_now().total
         self._open = True
         return self
 
@@ -204,7 +204,7 @@ class Dashboard:
             peak = tracemalloc.get_traced_memory()[1] - self._before
             self.traced[step.step] = peak + sum(self._persistent.values())
             self._end_trace()
-        self.resident.append(resident().total)
+        self.resident.append(resident_now().total)
         self._step = replace(step, params={}, slots={})  # without its arrays, which would live on with this object
         if self._shown is not None:
             self._refresh(step)

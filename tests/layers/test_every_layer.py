@@ -9,7 +9,7 @@ import pytest
 from helpers import WITH_PARAMS, by_name, same_bits
 
 from dlcourse import tree
-from dlcourse.memory.rulers import traced_array_bytes
+from dlcourse.memory.traced import traced_array_bytes
 
 KIB = 1024
 DTYPES = (np.float32, np.float64)

@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-from dlcourse.memory import isolated, meter, rulers
+from dlcourse.memory import isolated, meter, system
 from dlcourse.memory.meter import explain
 
 MIB = 2**20
@@ -123,9 +123,9 @@ def test_an_inner_meter_does_not_lose_the_peaks_of_the_outer_one():
 def test_the_peak_of_the_whole_process_outlives_a_meter():
     def run():
         np.ones(60 * MIB, np.uint8)
-        before = rulers.peak_resident()
+        before = system.peak_since_start()
         read(lambda: None)
-        return before, rulers.peak_resident()
+        return before, system.peak_since_start()
 
     before, after = isolated(run).value
     assert after >= before
@@ -167,8 +167,8 @@ def test_a_reading_prints_three_lines_and_nothing_unless_asked(capsys):
 
 
 def test_where_the_peak_cannot_be_set_back_it_is_a_lower_bound(monkeypatch):
-    monkeypatch.setattr(rulers, "_reset_high_water", lambda: False)
-    monkeypatch.setattr(rulers, "_high_water", lambda: 2**40)  # reached long before
+    monkeypatch.setattr(system, "_reset_high_water", lambda: False)
+    monkeypatch.setattr(system, "_high_water", lambda: 2**40)  # reached long before
     reading = read(lambda: None)
     assert reading.lower_bound
     assert reading.ruler == "RSS at the end"
@@ -178,15 +178,15 @@ def test_where_the_peak_cannot_be_set_back_it_is_a_lower_bound(monkeypatch):
 
 def test_where_the_peak_cannot_be_set_back_but_rose_it_is_the_peak(monkeypatch):
     peaks = iter([2**40, 2**41])
-    monkeypatch.setattr(rulers, "_reset_high_water", lambda: False)
-    monkeypatch.setattr(rulers, "_high_water", lambda: next(peaks))
-    with rulers.resident_peak() as grown:
+    monkeypatch.setattr(system, "_reset_high_water", lambda: False)
+    monkeypatch.setattr(system, "_high_water", lambda: next(peaks))
+    with system.measure_resident() as grown:
         pass
     assert not grown.lower_bound
     assert grown.peak == 2**41 - grown.before.total
 
 
-NOTHING = {"mapped": 0, "others": 0, "notes": 0, "held": 0}
+NOTHING = {"mapped": 0, "others": 0, "overhead": 0, "held": 0}
 
 
 @pytest.mark.parametrize(
@@ -202,7 +202,7 @@ NOTHING = {"mapped": 0, "others": 0, "notes": 0, "held": 0}
         (8, 40, {"others": 32}, ["32.0 MiB more come from outside of Python and malloc"]),
         (0, 50, {"mapped": 20}, ["20.0 MiB more are pages", "30.0 MiB more for a time"]),
         (100, 20, {"mapped": 20}, ["20.0 MiB more are pages", "100 MiB were never written"]),
-        (0, 50, {"notes": 49}, ["49.0 MiB more are tracemalloc's own notes"]),
+        (0, 50, {"overhead": 49}, ["49.0 MiB more are tracemalloc's own notes"]),
     ],
 )
 def test_the_difference_is_told_in_parts_that_add_up(requested, resident, told, words):

@@ -11,8 +11,8 @@ import pytest
 from helpers import blobs
 
 from dlcourse import models, optim
+from dlcourse.memory import allocator, trim
 from dlcourse.memory import monitor as monitors
-from dlcourse.memory.allocator import allocator, trim
 from dlcourse.memory.monitor import Monitor
 from dlcourse.train import fit
 
@@ -127,7 +127,7 @@ def test_the_table_has_the_first_and_the_last_sample_and_at_most_the_rows_asked_
 
 
 def test_samples_of_a_long_run_are_thinned_and_the_peak_stays(monkeypatch):
-    monkeypatch.setattr(monitors, "MOST", 20)
+    monkeypatch.setattr(monitors, "MAX_SAMPLES", 20)
     state = {"x": np.zeros(10)}
     with Monitor(60, {"kind": state}) as monitor:
         for step in range(100):
@@ -224,7 +224,7 @@ def test_a_wrong_setting_is_refused(arguments, words):
 def test_usage_falls_to_half_where_every_second_block_is_freed():
     code = """
 import numpy as np
-from dlcourse.memory.allocator import allocator, trim
+from dlcourse.memory import allocator, trim
 x = np.ones(2**21); del x                      # 16 MiB: from here on smaller arrays lie in the heap
 before = allocator()
 blocks = [np.ones(2**17) for _ in range(100)]  # 1 MiB each
@@ -245,7 +245,7 @@ print(full.used - before.used, half.used - before.used, half.allocated - full.al
 
 
 def test_where_there_is_no_such_allocator_the_table_says_so(monkeypatch):
-    monkeypatch.setattr(sys.modules["dlcourse.memory.allocator"], "_function", lambda name: None)
+    monkeypatch.setattr(sys.modules["dlcourse.memory.system"], "_function", lambda name: None)
     assert allocator() is None
     assert trim() is False
     with Monitor(60) as monitor:

@@ -1,7 +1,7 @@
 """Pictures of requested and resident bytes."""
 
 from dlcourse import viz
-from dlcourse.memory.experiments import Held
+from dlcourse.exercises.experiments import Held
 
 MIB = 2**20
 

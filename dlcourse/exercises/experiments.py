@@ -1,17 +1,15 @@
 """Small experiments with memory that belongs to a process: what malloc keeps, and what two processes share.
 
-What comes out of the first two depends on all that a process made and freed before. So they are run in an empty one:
-`isolated(freed_blocks, start="spawn")`. They stand in a module because an empty process has to import them.
+Notebook 02 runs them. What comes out of the first two depends on all that a process made and freed before. So they are run
+in an empty one, `isolated(freed_blocks, start="spawn")`, which has to import them: so they stand in a module.
 """
 
 import os
 from dataclasses import dataclass
 
 import numpy as np
-import psutil
 
-from dlcourse.memory.allocator import allocator, trim
-from dlcourse.memory.rulers import resident
+from dlcourse.memory import Sizes, allocator, process_sizes, resident_now, trim
 
 MIB = 2**20
 LARGE = 25 * MIB  # freed once, an array of this size moves glibc's limit: smaller ones then come from the heap
@@ -43,7 +41,7 @@ def freed_blocks(
     # that comes to lie behind the last array would keep the heap as long as it is.
     pieces = [np.ones(100 * 1024, np.uint8) for _ in range(32)]
     del pieces[::2]
-    before = resident().total
+    before = resident_now().total
     arrays = {number: np.ones(size, np.uint8) for number in range(blocks)}
     moments = [_held(arrays, before)]
     for number in free_order(order, blocks):
@@ -71,31 +69,11 @@ def made_again(times: int = 3, *, blocks: int = 16, size: int = MIB) -> list[int
     np.ones(LARGE, np.uint8)
     rises = []
     for _ in range(times):
-        before = resident().total
+        before = resident_now().total
         arrays = [np.ones(size, np.uint8) for _ in range(blocks)]
-        rises.append(resident().total - before)
+        rises.append(resident_now().total - before)
         del arrays
     return rises
-
-
-@dataclass(frozen=True)
-class Sizes:
-    """Three sizes of a process in bytes, None where the system does not tell. rss: all its pages in memory. uss: the
-    pages that no other process has. pss: its pages, each divided by the number of processes that have it."""
-
-    rss: int
-    uss: int | None
-    pss: int | None
-
-
-def process_sizes(pid: int | None = None) -> Sizes:
-    """The sizes of a process, of this one where no `pid` is given. Raises psutil's errors where it is gone."""
-    process = psutil.Process(pid)
-    try:
-        info = process.memory_full_info()
-    except psutil.AccessDenied:
-        return Sizes(process.memory_info().rss, None, None)
-    return Sizes(info.rss, getattr(info, "uss", None), getattr(info, "pss", None))
 
 
 def read_and_write(array: np.ndarray, rows: int) -> tuple[Sizes, Sizes]:
@@ -112,4 +90,4 @@ def read_and_write(array: np.ndarray, rows: int) -> tuple[Sizes, Sizes]:
 def _held(arrays: dict[int, np.ndarray], before: int) -> Held:
     heap = allocator()
     requested = sum(array.nbytes for array in arrays.values())
-    return Held(requested, resident().total - before, None if heap is None else heap.usage)
+    return Held(requested, resident_now().total - before, None if heap is None else heap.usage)

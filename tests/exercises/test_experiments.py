@@ -7,8 +7,8 @@ import sys
 import numpy as np
 import pytest
 
-from dlcourse.memory import allocator, isolated
-from dlcourse.memory.experiments import free_order, freed_blocks, made_again, process_sizes, read_and_write
+from dlcourse.exercises.experiments import free_order, freed_blocks, made_again, read_and_write
+from dlcourse.memory import allocator, isolated, process_sizes
 
 MIB = 2**20
 glibc = pytest.mark.skipif(allocator() is None, reason="needs mallinfo2")
@@ -46,7 +46,8 @@ def test_holes_between_arrays_stay_resident_until_they_are_given_back():
 def test_the_heap_is_made_shorter_whatever_the_environment_has_put_on_it(padding):
     # Without holes for tracemalloc's notes one of them pinned the end of the heap in each environment but a lucky one.
     code = (
-        "from dlcourse.memory import isolated, experiments\n"
+        "from dlcourse.exercises import experiments\n"
+        "from dlcourse.memory import isolated\n"
         "moments = isolated(experiments.freed_blocks, 'last first', start='spawn').value\n"
         "print(*(moment.resident for moment in moments))"
     )

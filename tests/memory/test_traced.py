@@ -6,7 +6,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from dlcourse.memory.rulers import reset_traced_peak, traced_peak
+from dlcourse.memory.traced import reset_traced_peak, traced_peak
 
 MIB = 2**20
 SMALL = 4096  # for Python's own objects
