@@ -6,6 +6,7 @@ import datetime
 import html
 import json
 import os
+import re
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ FOLDER = "DLCOURSE_PROGRESS"  # environment variable: the folder of the file; wi
 VERSION = 1
 PATIENCE = 2.0  # seconds
 DONE, OPEN = "■", "□"
+FORMULA = ("=", "+", "-", "@")  # a cell that begins so is computed by a spreadsheet
 
 
 def path() -> Path:
@@ -58,8 +60,9 @@ def _is_entry(entry: Any) -> bool:
     return (
         isinstance(entry, dict)
         and entry.keys() == {"tries", "right"}
-        and isinstance(entry["tries"], int)
-        and (entry["right"] is None or isinstance(entry["right"], str))
+        and type(entry["tries"]) is int
+        and entry["tries"] >= 0
+        and (entry["right"] is None or re.fullmatch(r"\d{4}-\d\d-\d\d", str(entry["right"])) is not None)
     )
 
 
@@ -137,7 +140,7 @@ class Map:
 
     def _repr_html_(self) -> str:
         def square(exercise: Exercise, done: bool) -> str:
-            colour, word = ("#0B6E75", "done") if done else ("white", "not yet")
+            colour, word = ("#0B6E75", "done") if done else ("transparent", "not yet")
             label = html.escape(f"{exercise.id} {exercise.title}: {word}")
             style = (
                 f"display:inline-block;width:14px;height:14px;margin:2px;border:1px solid #0B6E75;background:{colour}"
@@ -162,13 +165,13 @@ def progress(*, export: str | os.PathLike | None = None) -> Map:
     done = load()
     rows = [(number, [(exercise, done.get(exercise.id)) for exercise in of_notebook(number)]) for number in NOTEBOOKS]
     if export is not None:
-        _export(Path(os.path.expanduser(export)), rows)
+        _export(Path(os.path.expanduser(str(export))), rows)
     marked = [(number, tuple((e, bool(entry and entry["right"])) for e, entry in row)) for number, row in rows]
     return Map(tuple((f"{number} {NOTEBOOKS[number]}", pairs) for number, pairs in marked))
 
 
 def _export(file: Path, rows: list[tuple[str, list[tuple[Exercise, dict[str, Any] | None]]]]) -> None:
-    if file.suffix.lower() != ".csv":
+    if file.suffix.lower() != ".csv" or "\0" in str(file):
         raise ValueError(f'export is the name of a CSV file to write, such as "progress.csv"; got {str(file)!r}')
     try:
         with _replacing(file) as stream:
@@ -177,7 +180,8 @@ def _export(file: Path, rows: list[tuple[str, list[tuple[Exercise, dict[str, Any
             for number, row in rows:
                 for exercise, entry in row:
                     tries, right = (entry["tries"], entry["right"] or "") if entry else (0, "")
-                    writer.writerow([number, exercise.id, exercise.title, tries, right])
+                    cells = [number, exercise.id, exercise.title, tries, right]
+                    writer.writerow(["'" + str(one) if str(one)[:1] in FORMULA else one for one in cells])
     except OSError as error:
         raise OSError(f"{file} cannot be written: {_reason(error)}") from None
     print(f"Written: {file.name}")

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -51,6 +52,9 @@ def test_a_right_answer_fills_its_square_and_a_later_wrong_one_does_not_empty_it
         ("null", "is damaged"),
         ('{"version": 1, "exercises": {"00.1": 7}}', "is damaged"),
         ('{"version": 1, "exercises": {"00.1": {"tries": "x", "right": null}}}', "is damaged"),
+        ('{"version": 1, "exercises": {"00.1": {"tries": true, "right": null}}}', "is damaged"),
+        ('{"version": 1, "exercises": {"00.1": {"tries": -7, "right": null}}}', "is damaged"),
+        ('{"version": 1, "exercises": {"00.1": {"tries": 1, "right": "=cmd"}}}', "is damaged"),
         ('{"version": 1}', "is damaged"),
         ('{"version": 2, "exercises": {}}', "is of version 2, and this course writes version 1"),
         (b"\xff\xfe\x00", "cannot be read"),
@@ -177,7 +181,14 @@ def test_an_export_for_a_teacher_has_a_row_for_each_exercise(folder, capsys):
         progress(export=folder / "missing" / "class.csv")
 
 
-@pytest.mark.parametrize("name", ["", ".", "/", "class", "progress.json", "05_convolution.ipynb"])
+def test_a_cell_that_a_spreadsheet_would_compute_is_exported_as_text(folder, monkeypatch):
+    formula = replace(of_notebook("00")[0], title="=1+1")
+    monkeypatch.setattr(record, "of_notebook", lambda number: (formula,))
+    progress(export=folder / "class.csv")
+    assert ",'=1+1," in (folder / "class.csv").read_text()
+
+
+@pytest.mark.parametrize("name", ["", ".", "/", "class", "progress.json", "05_convolution.ipynb", 5, "a\0.csv"])
 def test_an_export_writes_over_nothing_that_is_no_csv(folder, name, monkeypatch):
     monkeypatch.chdir(folder)
     record.note("00.1", True)

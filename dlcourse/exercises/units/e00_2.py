@@ -45,7 +45,7 @@ def numbers_not_bytes(inputs, outputs):
 
 @wrong
 def one_slot(inputs, outputs):
-    """Parameters and gradients are right. Adam remembers two numbers for each parameter, so its slots are twice the
+    """Adam remembers two numbers for each parameter, and you count one of them: its slots are twice the
     parameters."""
     params = 4 * (inputs * outputs + outputs)
     return params, params, params

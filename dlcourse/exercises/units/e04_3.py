@@ -61,7 +61,7 @@ def sums(logits, labels):
 
 @wrong
 def gradient_not_divided(logits, labels):
-    """Your loss is right. Your gradient is N times too large, that of a sum over the batch: divide it by N."""
+    """Your gradient is N times too large, that of a sum over the batch: divide it by N."""
     return scaled(logits, labels, 1, len(labels))
 
 

@@ -36,7 +36,7 @@ def windows(x):
 
 @wrong
 def index_in_int64(x):
-    """The values are right, but index has 8 bytes for each number: that is what argmax gives. The four places of a
+    """Your index has 8 bytes for each number: that is what argmax gives. The four places of a
     window need 0 to 3 only. Make index np.uint8."""
     w = windows(x)
     return w.max(axis=-1), w.argmax(axis=-1)

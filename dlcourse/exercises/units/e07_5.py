@@ -43,7 +43,7 @@ def plain_means(mean_a, var_a, count_a, mean_b, var_b, count_b):
 
 @wrong
 def mean_of_variances(mean_a, var_a, count_a, mean_b, var_b, count_b):
-    """The mean is right. The variance holds the spread inside the parts, but not between them: the two means differ,
+    """Your variance holds the spread inside the parts, but not between them: the two means differ,
     and that is spread too."""
     whole = count_a + count_b
     mean = (count_a * mean_a + count_b * mean_b) / whole
