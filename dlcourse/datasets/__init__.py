@@ -1,10 +1,9 @@
 """The data sets of the course: real digits, shapes drawn here, CIFAR-10 and MNIST."""
 
-from .batches import read_cifar10_batch
-from .cifar import cifar10
-from .drawn import shapes
-from .idx import mnist
-from .scans import digits
+from .cifar10 import cifar10, read_cifar10_batch
+from .digits import digits
+from .mnist import mnist
+from .shapes import shapes
 from .split import Dataset, Split
 from .store import data_folder
 

@@ -16,6 +16,7 @@ class Source:
     url: str
     size: int  # bytes
     sha256: str
+    content: str = ""  # the sha256 of what it unpacks to, if that is checked
 
     @property
     def name(self) -> str:
@@ -78,10 +79,10 @@ def verify(path: Path, sources: tuple[Source, ...]) -> Source:
                 return source
             raise ValueError(
                 f"{path} has {size:,} bytes like the official {source.name}, but its sha256 is {found} and not "
-                f"{source.sha256}: it is damaged. Download it again from {source.url}"
+                f"{source.sha256}: its bytes are others. The official file is {source.url}"
             )
     official = " or ".join(f"{source.size:,} ({source.name})" for source in named)
-    raise ValueError(
-        f"{path} has {size:,} bytes; expected {official}: it was cut off, or is another file. "
-        f"Download it again from {named[0].url}"
+    cause = (
+        "it was cut off, or is another file" if size < max(source.size for source in named) else "it is another file"
     )
+    raise ValueError(f"{path} has {size:,} bytes; expected {official}: {cause}. Download it again from {named[0].url}")

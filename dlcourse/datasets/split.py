@@ -15,7 +15,8 @@ class Split:
     y           (N,) int64, each from 0 to len(class_names) - 1
     class_names what label 0, 1, ... is called; empty where the labels are not classes
 
-    Raises ValueError where x and y differ in length, and where a label has no name. Copies nothing.
+    Raises TypeError if x or y is no array, if y is no numbers, or no integers although they have names; ValueError if
+    x and y differ in length, or a label has no name. Copies nothing.
     """
 
     x: np.ndarray
@@ -23,6 +24,14 @@ class Split:
     class_names: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        for name, array in (("x", self.x), ("y", self.y)):
+            if not isinstance(array, np.ndarray):
+                raise TypeError(f"{name} must be a NumPy array, got {type(array).__name__}; np.array({name}) makes one")
+        if self.y.dtype.kind not in ("iu" if self.class_names else "biuf"):
+            raise TypeError(
+                f"y is {self.y.dtype}; labels must be numbers, those of classes integers: "
+                "class_names, y = np.unique(labels, return_inverse=True)"
+            )
         if self.x.ndim == 0 or self.y.ndim == 0 or len(self.x) != len(self.y):
             raise ValueError(f"x {self.x.shape} and y {self.y.shape} must have the same number of samples")
         if self.class_names and len(self.y):

@@ -20,6 +20,25 @@ def test_a_label_without_a_name_is_refused(label):
         Split(np.zeros((2, 3)), np.array([0, label]), ("cat", "dog"))
 
 
+@pytest.mark.parametrize("names", [(), ("cat", "dog")])
+def test_text_as_labels_is_answered_with_the_numbers_to_take(names):
+    with pytest.raises(TypeError, match=r"y is <U3; labels must be numbers.*np.unique\(labels, return_inverse=True\)"):
+        Split(np.zeros((2, 3)), np.array(["cat", "dog"]), names)
+
+
+@pytest.mark.parametrize("labels", [np.array([0.0, np.nan]), np.array([True, False])])
+def test_labels_with_names_are_integers(labels):
+    with pytest.raises(TypeError, match="those of classes integers"):
+        Split(np.zeros((2, 3)), labels, ("cat", "dog"))
+
+
+def test_lists_are_answered_with_what_makes_arrays_of_them():
+    with pytest.raises(TypeError, match=r"x must be a NumPy array, got list; np.array\(x\) makes one"):
+        Split([[1.0]], np.array([0]))
+    with pytest.raises(TypeError, match="y must be a NumPy array, got tuple"):
+        Split(np.ones((1, 1)), (0,))
+
+
 def test_labels_without_names_are_not_checked():
     assert len(Split(np.zeros((2, 3)), np.array([0.5, 7.25]))) == 2
 

@@ -1,10 +1,13 @@
 import gzip
+import importlib
 
 import numpy as np
 import official
 import pytest
 
-from dlcourse.datasets import idx, mnist
+from dlcourse.datasets import mnist
+
+idx = importlib.import_module("dlcourse.datasets.mnist")  # the module; the package has the function by that name
 
 COUNTS = {"train": 25, "test": 10}
 
@@ -14,7 +17,7 @@ def small(monkeypatch, server):
     """MNIST with 25 and 10 pictures, at a server on this machine, read ten pictures at a time."""
     server.data, server.packed = official.mnist(COUNTS)
     monkeypatch.setattr(idx, "COUNTS", COUNTS)
-    monkeypatch.setattr(idx, "BLOCK", 10)
+    monkeypatch.setattr(idx, "PICTURES_AT_ONCE", 10)
     use(monkeypatch, server)
     return server
 
@@ -58,12 +61,44 @@ def test_the_four_files_are_read_from_a_folder(small, tmp_path, packed):
     assert small.asked == []
 
 
-def test_a_cut_off_packed_file_says_bytes_expected_and_found(small, tmp_path):
+def test_a_packed_file_that_is_cut_off_or_damaged_is_named(small, tmp_path):
     folder = lay(small, tmp_path / "files", True)
     file = folder / "train-images-idx3-ubyte.gz"
-    file.write_bytes(file.read_bytes()[:-9])
-    size = len(small.packed["train", "x"])
-    with pytest.raises(ValueError, match=rf"train-images-idx3-ubyte.gz has {size - 9:,} bytes; expected {size:,}"):
+    whole = file.read_bytes()
+    for data in (whole[:-9], whole[:100], whole[:5000] + b"x" + whole[5001:], b"no gzip"):
+        file.write_bytes(data)
+        with pytest.raises(ValueError, match=r"train-images-idx3-ubyte.gz cannot be unpacked to 19,616 bytes: .*fetch"):
+            mnist(folder)
+    assert not list((tmp_path / "data").rglob("*.npy"))
+
+
+@pytest.mark.parametrize("packed", [True, False])
+@pytest.mark.parametrize("name", ["train-labels-idx1-ubyte", "t10k-images-idx3-ubyte"])
+def test_a_file_of_another_data_set_is_refused_packed_or_not_and_nothing_is_kept(small, tmp_path, packed, name):
+    folder = lay(small, tmp_path / "files", packed)
+    file = folder / (f"{name}.gz" if packed else name)
+    data = bytearray(gzip.decompress(file.read_bytes()) if packed else file.read_bytes())
+    data[-1] ^= 1
+    file.write_bytes(gzip.compress(data) if packed else data)
+    with pytest.raises(ValueError, match=rf"{name}\S* has the form of {name}.gz, but its content is another: sha256"):
+        mnist(folder)
+    assert not list((tmp_path / "data").rglob("*.npy"))
+
+
+def test_a_file_that_was_packed_anew_is_mnist_by_its_content(small, tmp_path):
+    folder = lay(small, tmp_path / "files", True)
+    for file in folder.iterdir():
+        file.write_bytes(gzip.compress(gzip.decompress(file.read_bytes()), 1))
+    assert_is_whole(mnist(folder), small)
+
+
+def test_gzip_under_the_name_of_a_plain_file_is_explained(small, tmp_path):
+    folder = lay(small, tmp_path / "files", False)
+    file = folder / "train-labels-idx1-ubyte"
+    file.write_bytes(gzip.compress(file.read_bytes()))
+    with pytest.raises(
+        ValueError, match=r"train-labels-idx1-ubyte is packed by gzip and its name does not say so: unpack"
+    ):
         mnist(folder)
 
 
@@ -84,13 +119,6 @@ def test_plain_files_that_are_cut_off_too_long_or_of_another_kind_are_refused(sm
     assert_is_whole(mnist(folder), small)
 
 
-def test_a_label_over_nine_names_its_file(small, tmp_path):
-    folder = lay(small, tmp_path / "files", False)
-    (folder / "train-labels-idx1-ubyte").write_bytes(official.idx(np.full(25, 10, np.uint8)))
-    with pytest.raises(ValueError, match=r"train-labels-idx1-ubyte holds label 10; .* 0 to 9"):
-        mnist(folder)
-
-
 def test_missing_files_and_folders_are_named(small, tmp_path):
     with pytest.raises(FileNotFoundError, match=r"has neither train-labels-idx1-ubyte.gz nor train-labels-idx1-ubyte"):
         mnist(tmp_path)
@@ -109,5 +137,5 @@ def test_without_a_network_the_error_says_what_to_do_by_hand(monkeypatch, small,
 
 def test_the_published_sizes_are_these():
     assert [source.size for source in idx.SOURCES.values()] == [9_912_422, 28_881, 1_648_877, 4_542]
-    assert all(len(source.sha256) == 64 for source in idx.SOURCES.values())
+    assert all(len(source.sha256) == len(source.content) == 64 for source in idx.SOURCES.values())
     assert idx.COUNTS == {"train": 60_000, "test": 10_000}

@@ -17,8 +17,8 @@ from .store import data_folder, new_npy, open_npy
 CLASS_NAMES = ("circle", "ring", "moon", "square", "triangle", "star", "cross", "heart", "arrow", "flower")
 VERSION = 2  # stands in the names of stored files: raise it when a picture changes
 SIDE = 32  # pixels of a picture's side
-LABEL = 16  # bytes of a label, int64, at once: in its block and in the array of all
-BLOCK = 50  # pictures that are drawn at once, from a generator of their own: 1.5 MiB of working memory
+LABEL_BYTES = 16  # bytes of a label, int64, at once: in its block and in the array of all
+PICTURES_AT_ONCE = 50  # drawn together, from a generator of their own: 1.5 MiB of working memory
 TABLE = 80  # cells of a side of the table of distances of a shape ...
 SPAN = 1.5  # ... which reaches from -SPAN to SPAN, for a shape of radius 1
 
@@ -64,7 +64,7 @@ def _see_that_it_fits(counts: dict[str, int], files: dict[str, Path | None]) -> 
     asked = " and ".join(f"{count:,} {name}" for name, count in counts.items())
     memory = disk = 0
     for name, count in counts.items():
-        memory += LABEL * count
+        memory += LABEL_BYTES * count
         size, file = SIDE * SIDE * 3 * count, files[name]
         if file is None:
             memory += size
@@ -86,7 +86,7 @@ def _see_that_it_fits(counts: dict[str, int], files: dict[str, Path | None]) -> 
 
 
 def _split(samples: int, seed: int, part: int, file: os.PathLike[str] | None) -> Split:
-    starts = range(0, samples, BLOCK)
+    starts = range(0, samples, PICTURES_AT_ONCE)
     y = np.concatenate([_labels(_generator(seed, part, start)) for start in starts])[:samples]
     shape = (samples, SIDE, SIDE, 3)
     if file is None:
@@ -102,18 +102,18 @@ def _split(samples: int, seed: int, part: int, file: os.PathLike[str] | None) ->
 
 
 def _blocks(samples: int, seed: int, part: int) -> Iterator[tuple[int, np.ndarray]]:
-    for start in range(0, samples, BLOCK):
+    for start in range(0, samples, PICTURES_AT_ONCE):
         rng = _generator(seed, part, start)
         yield start, _draw(rng, _labels(rng))[: samples - start]
 
 
 def _generator(seed: int, part: int, start: int) -> np.random.Generator:
-    return np.random.Generator(np.random.PCG64([seed, part, start // BLOCK]))
+    return np.random.Generator(np.random.PCG64([seed, part, start // PICTURES_AT_ONCE]))
 
 
 def _labels(rng: np.random.Generator) -> np.ndarray:
-    """The classes of a block, int64 (BLOCK,): each ten neighbours hold each class once."""
-    return rng.random((BLOCK // 10, 10)).argsort(axis=1).ravel().astype(np.int64)
+    """The classes of a block, int64 (PICTURES_AT_ONCE,): each ten neighbours hold each class once."""
+    return rng.random((PICTURES_AT_ONCE // 10, 10)).argsort(axis=1).ravel().astype(np.int64)
 
 
 def _draw(rng: np.random.Generator, labels: np.ndarray) -> np.ndarray:
@@ -247,6 +247,9 @@ def _distances() -> np.ndarray:
         c, s = _turn(np.arange(count) * (2 * np.pi / count) + np.pi / 2)
         return c[:, :, None] * x + s[:, :, None] * y - inner
 
+    def lowest(distances: list[np.ndarray]) -> np.ndarray:
+        return np.stack(distances).min(axis=0)
+
     petals = zip(*_turn(np.arange(5) * (2 * np.pi / 5) - np.pi / 2), strict=True)
     drawn = {
         "circle": disc(0, 0, 0.95),
@@ -254,12 +257,12 @@ def _distances() -> np.ndarray:
         "moon": np.maximum(disc(0, 0, 1), -disc(0.5, -0.1, 0.75)),
         "square": box(0.8, 0.8),
         "triangle": sides(3, 0.55).max(axis=0),
-        "star": np.sort(sides(5, 0.42), axis=0)[-2],  # inside all sides but one
+        "star": np.sort(sides(5, 0.42), axis=0)[-2],  # the points inside at least 4 of 5 half planes
         "cross": np.minimum(box(1, 0.3), box(0.3, 1)),
-        "heart": np.minimum.reduce(
-            [(np.abs(x) + np.abs(y + 0.1)) / np.sqrt(2) - 0.53, disc(-0.4, -0.45, 0.52), disc(0.4, -0.45, 0.52)]
+        "heart": lowest(
+            [(np.abs(x) + np.abs(y + 0.1)) / np.sqrt(2) - 0.53, *(disc(c, -0.45, 0.52) for c in (-0.4, 0.4))]
         ),
         "arrow": np.minimum(box(0.6, 0.22, -0.4), np.maximum(-x, (x + np.abs(y) - 1) / np.sqrt(2))),
-        "flower": np.minimum.reduce([disc(0.6 * c, 0.6 * s, 0.36) for c, s in petals]),
+        "flower": lowest([disc(0.6 * c, 0.6 * s, 0.36) for c, s in petals]),
     }
     return np.stack([drawn[name] for name in CLASS_NAMES]).astype(np.float32)
