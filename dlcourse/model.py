@@ -1,5 +1,6 @@
 """Sequential: names layers, and runs them forward and back."""
 
+import operator
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from dlcourse import tree
+from dlcourse.calls import Call, Value
 from dlcourse.layers import Layer
 from dlcourse.layers.base import Params, Shape
 
@@ -75,7 +77,7 @@ class Sequential:
     def shapes(self, in_shape: Shape) -> list[Shape]:
         """The input's shape and then each layer's output's, without the batch axis. Raises ValueError, which names the
         layer, if one does not fit."""
-        shapes = [tuple(in_shape)]
+        shapes = [_checked(in_shape)]
         for name, layer in self.named():
             shapes.append(plainly(f"{name}, out_shape", layer.out_shape, shapes[-1]))
         return shapes
@@ -83,6 +85,20 @@ class Sequential:
     def out_shape(self, in_shape: Shape) -> Shape:
         """The shape of the last layer's output, without the batch axis."""
         return self.shapes(in_shape)[-1]
+
+    def calls(self, in_shape: Shape, batch: int, dtype: Any, *, train: bool = True) -> list[Call]:
+        """What forward runs on a batch of `batch` inputs of `in_shape` (without the batch axis) in floats of `dtype`, and
+        what backward then needs: a call for each layer, in order. Runs and allocates nothing. Raises ValueError, which
+        names the layer, if a shape does not fit."""
+        x = Value(-1, (operator.index(batch), *_checked(in_shape)), np.dtype(dtype))
+        calls = []
+        for number, (name, layer) in enumerate(self.named()):
+            shape = x.shape[1:]
+            y = x._replace(number=number, shape=(x.shape[0], *plainly(f"{name}, out_shape", layer.out_shape, shape)))
+            plan = plainly(f"{name}, plan", layer.plan, shape, batch=x.shape[0], dtype=x.dtype, train=train)
+            calls.append(Call(number, name, layer, (x,), y, plan))
+            x = y
+        return calls
 
     def init(self, in_shape: Shape, rng: np.random.Generator, dtype: Any = np.float32) -> Params:
         """-> new params for inputs of `in_shape` (without the batch axis), floats of `dtype`, drawn from `rng` by the
@@ -184,6 +200,18 @@ class Sequential:
         for name, layer in self.named():
             if hasattr(layer, "update_buffers") and name in saved:
                 layer.update_buffers(params.get(name, {}), saved[name])
+
+
+def _checked(in_shape: Shape) -> Shape:
+    """A shape as Python's integers: NumPy's would overflow where bytes are multiplied. Raises TypeError and ValueError."""
+    try:
+        shape = tuple(operator.index(size) for size in in_shape)
+    except TypeError:
+        example = "the shape of one input without the batch axis, such as (32, 32, 3)"
+        raise TypeError(f"in_shape must be {example}, got {in_shape!r}") from None
+    if min(shape, default=0) < 0:
+        raise ValueError(f"in_shape is {shape}: no size may be below 0")
+    return shape
 
 
 def _like_params(array: np.ndarray, params: Params) -> np.ndarray:

@@ -1,20 +1,17 @@
-"""The bill: every byte of a training step, predicted from configuration and shapes. Nothing is run, and nothing of the
-size of a parameter is allocated."""
+"""The bill: every byte of a training step, predicted from configuration and shapes. Nothing is run."""
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 
 from dlcourse import losses, tree
+from dlcourse.calls import Call, lifetimes, owners, sizes, totals
 from dlcourse.gradients import at_least, deferred
-from dlcourse.layers.base import Shape, array_bytes
-from dlcourse.memory.shapes import params_of
+from dlcourse.layers.base import Layer, Shape
 from dlcourse.memory.tables import Shown, Table, bytes_table
-from dlcourse.model import Sequential
-from dlcourse.plan import Plan
 
 KINDS = ("params", "grads", "saved", "workspace", "slots", "data")
 
@@ -109,8 +106,16 @@ class Bill(Shown):
         )
 
 
+def check_arguments(model: Any, optimizer: Any = None) -> None:
+    """Raise TypeError for what is no network or no optimizer, such as a list of layers, or an optimizer's class."""
+    if isinstance(model, type) or not hasattr(model, "calls"):
+        raise TypeError(f"model must be a network, Sequential([…]) of one or more layers, got {model!r}")
+    if optimizer is not None and (isinstance(optimizer, type) or not hasattr(optimizer, "update")):
+        raise TypeError(f"optimizer must be one of dlcourse.optim, such as optim.Adam(lr=1e-3), got {optimizer!r}")
+
+
 def bill(
-    model: Sequential,
+    model: Any,
     in_shape: Shape,
     *,
     batch_size: int,
@@ -125,207 +130,114 @@ def bill(
     """Predict a training step of `model` on inputs of `in_shape` (without the batch axis), or with `inference` a forward
     pass that keeps nothing: no gradients, slots, saved arrays, no loss.
 
+    model: a Sequential, or anything else with `calls(in_shape, batch, dtype, *, train)`, a list of `dlcourse.calls`.
+    defer: as in `gradients`; None: the layers that `gradients.deferred` names.
     Rows and saved bytes are those of one micro-batch on one worker. The peak is that of the whole step; with several
-    workers it is an upper bound, since it lets all of them stand at their highest moment at once. Raises ValueError,
-    which names the layer, where the shapes do not fit.
+    workers it is an upper bound, since it lets all of them stand at their highest moment at once.
+    Allocates nothing of the size of an array, but for a layer that does not declare its `weights`: its `init` is called
+    once, and what that returns let go. Raises ValueError, which names the layer, if the shapes do not fit, and TypeError
+    for what is no network, no optimizer, no shape.
     """
     check_arguments(model, optimizer)
     batch_size, workers = at_least(1, "batch_size", batch_size), at_least(1, "workers", workers)
     size = batch_size if micro_batch is None else min(at_least(1, "micro_batch", micro_batch), batch_size)
-    parts = math.ceil(batch_size / size)
+    parts, dtype = -(-batch_size // size), np.dtype(dtype)
     workers = min(workers, parts)
+    calls = model.calls(in_shape, size, dtype, train=not inference)
+    if not calls:
+        raise ValueError("the network has no layers: there is nothing to predict")
     if parts == 1 or inference:
         defer = ()
     elif defer is None:
         defer = deferred(model, in_shape, batch_size)
-    steps = list(_steps(model, in_shape, size, np.dtype(dtype), train=not inference, defer=frozenset(defer)))
-    update = None if optimizer is None or inference else optimizer.plan(dtype)
-    copies = update.slot_copies if update else 0
-    rows = tuple(step.row(copies, train=not inference, first=i == 0) for i, step in enumerate(steps))
-    data = array_bytes(in_shape, size, dtype)
-    totals = {kind: sum(getattr(row, kind) for row in rows) for kind in (*KINDS, "buffers")}
-    persistent = {"params": totals["params"] + totals["buffers"], "slots": totals["slots"]}
+    rows = _rows(calls, None if inference else optimizer, dtype, train=not inference)
+    grads = {name: row.grads for name, row in rows.items()}
+    later = {
+        call.name: call.inputs[0].shape[-1] * call.output.shape[-1] * dtype.itemsize
+        for call in calls
+        if call.name in set(defer)
+    }
+    output = calls[-1].output
+    at_loss = None if inference else losses.plan(loss, output.shape[1:], size, dtype).forward_workspace
+    names, alive = lifetimes(calls, grads, later, at_loss)
+    sums = {kind: sum(getattr(row, kind) for row in rows.values()) for kind in (*KINDS, "buffers")}
+    persistent = {"params": sums["params"] + sums["buffers"], "slots": sums["slots"]}
     # A finished micro-batch's gradients are the accumulator; another worker may be at its highest moment beside it. Factors
-    # are not added up: there, those of each finished micro-batch wait for the end.
-    finished = max(parts - workers, 1)
-    dense = totals["grads"] - sum(step.factored for step in steps)
-    accumulator = dense + finished * sum(step.factors for step in steps) if parts > 1 else 0
+    # are not added up: those of each finished micro-batch wait for the end.
+    factors = {call.name: call.inputs[0].nbytes + call.output.nbytes for call in calls if call.name in later}
+    dense = sums["grads"] - sum(later.values())
+    accumulator = dense + max(parts - workers, 1) * sum(factors.values()) if parts > 1 else 0
     moments = []
-    last = None if inference else (loss, model.out_shape(in_shape))
-    for moment in _moments(steps, data, last, size, np.dtype(dtype)):
-        together = {kind: getattr(moment, kind) * workers for kind in KINDS}
+    for name, one in zip(names, totals(KINDS, len(names), alive), strict=True):
+        together = {kind: nbytes * workers for kind, nbytes in one.items()}
         if parts > workers or workers == 1:
             together["grads"] += accumulator
         else:  # as many workers as micro-batches: the first to finish stands still as the accumulator
-            together["grads"] = max(together["grads"], moment.grads * (workers - 1) + accumulator)
-        moments.append(Moment(moment.name, **(together | persistent)))
-    if any(step.factored for step in steps):
-        moments.append(_products(steps, dense, batch_size / size, persistent))
-    if update is not None:
-        moments.append(
-            Moment("update", **persistent, grads=totals["grads"], saved=0, workspace=update.workspace, data=0)
-        )
-    rows = (*rows, Row("input", data=data))
-    return Bill(rows, tuple(moments), batch_size, size, workers, str(np.dtype(dtype)))
+            together["grads"] = max(together["grads"], one["grads"] * (workers - 1) + accumulator)
+        moments.append(Moment(name, **(together | persistent)))
+    if later:
+        waiting = {name: int(nbytes * (batch_size / size)) for name, nbytes in factors.items()}
+        moments.append(_products(later, waiting, dense, persistent))
+    if optimizer is not None and not inference:
+        workspace = optimizer.plan(dtype).workspace
+        moments.append(Moment("update", **persistent, grads=sums["grads"], saved=0, workspace=workspace, data=0))
+    data = Row("input", data=sum(nbytes for number, nbytes in sizes(calls).items() if number < 0))
+    return Bill((*rows.values(), data), tuple(moments), batch_size, size, workers, str(dtype))
 
 
-def check_arguments(model: Any, optimizer: Any = None) -> None:
-    """Raise TypeError for what is no network or no optimizer, such as a list of layers, or an optimizer's class."""
-    if isinstance(model, type) or not hasattr(model, "flat"):
-        raise TypeError(f"model must be a network, Sequential([…]) of one or more layers, got {model!r}")
-    if optimizer is not None and (isinstance(optimizer, type) or not hasattr(optimizer, "update")):
-        raise TypeError(f"optimizer must be one of dlcourse.optim, such as optim.Adam(lr=1e-3), got {optimizer!r}")
-
-
-@dataclass(frozen=True)
-class _Step:
-    """One layer in the step: its plan, and the arrays it takes and makes, by number (0 is the input)."""
-
-    name: str
-    plan: Plan
-    x: int
-    y: int
-    x_bytes: int
-    y_bytes: int
-    params: int
-    buffers: int
-    kept: dict[int, int]  # arrays that this layer keeps and no earlier one does: {number: bytes}
-    factored: int  # bytes of its gradient that come as factors
-
-    @property
-    def factors(self) -> int:
-        """Bytes of the factors of one micro-batch: the input and dy."""
-        return self.x_bytes + self.y_bytes if self.factored else 0
-
-    def row(self, slot_copies: int, *, train: bool, first: bool) -> Row:
-        backward = 0 if not train else _without_dx(self) if first else self.plan.backward_workspace
-        return Row(
-            self.name,
-            params=self.params,
-            grads=self.params if train else 0,
-            saved=sum(self.kept.values()) + self.plan.own,
-            workspace=max(self.plan.forward_workspace, backward),
-            slots=slot_copies * self.params,
-            buffers=self.buffers,
-        )
-
-
-def _steps(
-    model: Sequential, in_shape: Shape, batch: int, dtype: np.dtype, *, train: bool, defer: frozenset[str]
-) -> Iterator[_Step]:
-    """The layers in order, each array numbered when it is made: a view has the number of its base."""
-    made = current = 0
-    taken = {0}  # the input is data: no layer is charged for keeping it
-    for name, layer, shape in model.flat(in_shape):
-        plan = layer.plan(shape, batch=batch, dtype=dtype, train=train)
-        x, x_bytes, y_bytes = (
-            current,
-            array_bytes(shape, batch, dtype),
-            array_bytes(layer.out_shape(shape), batch, dtype),
-        )
-        if not plan.output_is_input:
-            made += 1
-            current = made
-        kept = {}
-        for saves, number, size in ((plan.saves_input, x, x_bytes), (plan.saves_output, current, y_bytes)):
-            if saves and number not in taken:
-                kept[number] = size
-                taken.add(number)
-        params, buffers = _param_bytes(layer, shape, dtype)
-        factored = params - (array_bytes(layer.out_shape(shape)[-1:], 1, dtype)) if name in defer else 0
-        yield _Step(name, plan, x, current, x_bytes, y_bytes, params, buffers, kept, factored)
-
-
-def _param_bytes(layer: Any, in_shape: Shape, dtype: np.dtype) -> tuple[int, int]:
-    """Bytes of a layer's trainable parameters and of its buffers, whose shapes its `init` alone knows."""
-    params = params_of(layer, in_shape, dtype)
-    trainable, buffers = tree.leaves(tree.trainable(params)), tree.buffers(params)
-    return sum(leaf.nbytes for leaf in trainable), sum(leaf.nbytes for leaf in buffers)
-
-
-def _moments(
-    steps: list[_Step], data: int, last: tuple[Any, Shape] | None, batch: int, dtype: np.dtype
-) -> Iterator[Moment]:
-    """Follow one micro-batch, forward and back, as `batch_gradients` runs it, and say what is alive in each call.
-    What stands between two layers and is kept by neither counts as workspace. `last` is the loss and the shape that it
-    is given; None ends after the forward pass."""
-    sizes = {0: data} | {step.y: step.y_bytes for step in reversed(steps) if step.y != 0}
-    kept: dict[int, int] = {}  # arrays in `saved`
-    handed_on: dict[int, int] = {}  # inputs that live on as factors of a gradient
-    own = 0
-
-    def moment(name: str, alive: set[int], workspace: int, grads: int = 0) -> Moment:
-        passing = sum(sizes[number] for number in alive - kept.keys() - {0})
-        return Moment(
+def _rows(calls: Sequence[Call], optimizer: Any, dtype: np.dtype, *, train: bool) -> dict[str, Row]:
+    """A row for each name: of a layer that is used twice, the saved bytes and the workspace of both uses. An array that
+    several keep is in the row of the first of them."""
+    owner, size = owners(calls), sizes(calls)
+    charged = {number for number in size if number < 0}  # the inputs are data: no layer is charged for keeping them
+    by_name: dict[str, list[Call]] = {}
+    for call in calls:
+        by_name.setdefault(call.name, []).append(call)
+    rows = {}
+    for name, uses in by_name.items():
+        params, slots, buffers = _weight_bytes(uses[0], optimizer, dtype)
+        kept = {owner[value.number] for call in uses for value in call.saves} - charged
+        charged |= kept
+        rows[name] = Row(
             name,
-            params=0,
-            grads=grads + sum(size for number, size in handed_on.items() if number not in kept and number != 0),
-            saved=own + sum(size for number, size in kept.items() if number != 0),
-            workspace=workspace + passing,
-            slots=0,
-            data=data if 0 in alive or 0 in kept or 0 in handed_on else 0,
+            params=params,
+            grads=params if train else 0,
+            saved=sum(size[number] for number in kept) + sum(call.plan.own for call in uses),
+            workspace=max(
+                max(call.plan.forward_workspace, call.backward_workspace(trains=params > 0) if train else 0)
+                for call in uses
+            ),
+            slots=slots,
+            buffers=buffers,
         )
-
-    for step in steps:
-        own += step.plan.own
-        yield moment(f"{step.name}, forward", {0, step.x, step.y}, step.plan.forward_workspace)
-        for saves, number in ((step.plan.saves_input, step.x), (step.plan.saves_output, step.y)):
-            if saves:
-                kept[number] = sizes[number]
-    if last is None:
-        return
-    loss, out_shape = last
-    logits = steps[-1].y if steps else 0
-    dlogits = array_bytes(out_shape, batch, dtype)
-    plan = losses.plan(loss, out_shape, batch, dtype)
-    yield moment("loss", {logits}, dlogits + plan.forward_workspace)
-
-    # dlogits is held by its caller until the end; from there on each layer's dy is the dx of the one after it.
-    grads, dy, dy_is_dlogits = 0, dlogits, True
-    for i, step in reversed(list(enumerate(steps))):
-        grads += step.params - step.factored
-        needs_dx = i > 0
-        dx = 0 if not needs_dx or step.plan.dx_is_dy else step.x_bytes
-        between = dlogits + (0 if dy_is_dlogits else dy) + dx
-        workspace = step.plan.backward_workspace if needs_dx else _without_dx(step)
-        yield moment(f"{step.name}, backward", set(), workspace + between, grads)
-        own -= step.plan.own
-        for number in _last_use(steps, i):
-            kept.pop(number, None)
-        if step.factored:
-            handed_on[step.x] = step.x_bytes
-            grads += 0 if dy_is_dlogits else step.y_bytes  # dy lives on, too
-        if dx:
-            dy, dy_is_dlogits = dx, False
+    return rows
 
 
-def _products(steps: list[_Step], dense: int, micro_batches: float, persistent: dict[str, int]) -> Moment:
+def _weight_bytes(call: Call, optimizer: Any, dtype: np.dtype) -> tuple[int, int, int]:
+    """-> bytes of a layer's trainable parameters, of the optimizer's slots for them, and of its buffers."""
+    layer, shapes = call.layer, call.in_shapes
+    if type(layer).init is Layer.init:
+        weights: Any = layer.weights(*shapes)
+    else:  # it declares no weights: its parameters are made, and let go
+        weights = layer.init(shapes if len(shapes) > 1 else shapes[0], np.random.default_rng(0), dtype)
+    trained = [leaf.shape for leaf in tree.leaves(tree.trainable(weights))]
+    params = sum(math.prod(shape) for shape in trained) * dtype.itemsize
+    buffers = sum(math.prod(leaf.shape) for leaf in tree.buffers(weights)) * dtype.itemsize
+    if optimizer is None:
+        return params, 0, buffers
+    if not hasattr(optimizer, "slot_shapes"):
+        return params, params * optimizer.plan(dtype).slot_copies, buffers
+    slots = [slot for shape in trained for slot in optimizer.slot_shapes(shape, dtype).values()]
+    return params, sum(math.prod(shape) * kind.itemsize for shape, kind in slots), buffers
+
+
+def _products(later: dict[str, int], waiting: dict[str, int], dense: int, persistent: dict[str, int]) -> Moment:
     """The highest moment while factors are multiplied out, one layer after the other: its rows side by side, and its
-    product, beside the factors of those that follow and the products of those before."""
-    waiting = {step.name: int(step.factors * micro_batches) for step in steps if step.factored}
+    product, beside the factors of those that follow and the products of those before.
+    later: bytes of each product. waiting: bytes of its factors, of all micro-batches."""
     alive, highest, rows = sum(waiting.values()), 0, 0
-    for step in steps:
-        if step.factored:
-            if alive + step.factored + waiting[step.name] > highest:
-                highest, rows = alive + step.factored + waiting[step.name], waiting[step.name]
-            alive += step.factored - waiting[step.name]
+    for name, product in later.items():
+        if alive + product + waiting[name] > highest:
+            highest, rows = alive + product + waiting[name], waiting[name]
+        alive += product - waiting[name]
     return Moment("products", **persistent, grads=dense + highest - rows, saved=0, workspace=rows, data=0)
-
-
-def _without_dx(step: _Step) -> int:
-    """What the first layer's backward holds: no dx is asked of it, so it does nothing where it has no parameters."""
-    if not step.params:
-        return 0
-    first = step.plan.first_backward_workspace
-    return step.plan.backward_workspace if first is None else first
-
-
-def _last_use(steps: list[_Step], i: int) -> set[int]:
-    """The arrays that layer `i` keeps and no earlier layer does: freed when its backward is done."""
-
-    def keeps(step: _Step) -> set[int]:
-        return {
-            number for saves, number in ((step.plan.saves_input, step.x), (step.plan.saves_output, step.y)) if saves
-        }
-
-    return keeps(steps[i]).difference(*(keeps(step) for step in steps[:i]))

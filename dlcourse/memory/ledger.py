@@ -255,7 +255,10 @@ def ledger(
             grads=nbytes,
             saved=sum(array.nbytes for array in micro.kept if array.layer == name),
             # The smaller of two runs: first-run imports and other threads only ever add bytes.
-            workspace=max(min(cold[call], watch.workspace[call]) for call in (f"{name}, forward", f"{name}, backward")),
+            workspace=max(
+                min(seen.get(f"{name}, {way}", 0) for seen in (cold, watch.workspace))
+                for way in ("forward", "backward")
+            ),
             slots=sum(tree.nbytes(slot.get(name)) for slot in state.values()),
             buffers=tree.nbytes(tree.buffers(params.get(name))),
         )
@@ -283,7 +286,8 @@ def _one_micro_batch(
 
     def quiet_point(found: Any) -> None:
         gc.collect()
-        off.append(abs(traced_array_bytes() - before - tree.nbytes(found)))
+        expected = sum(max(array.nbytes, 1) for array in tree.owners(found).values())  # an array of none has one byte
+        off.append(abs(traced_array_bytes() - before - expected))
 
     with traced_peak():
         before = traced_array_bytes()

@@ -14,7 +14,6 @@ from dlcourse import layers as L
 from dlcourse.__main__ import main
 from dlcourse.inputs import as_input
 from dlcourse.memory import admit, assert_peak, bill
-from dlcourse.memory.shapes import params_of
 from dlcourse.model import Sequential
 
 MIB = 2**20
@@ -142,22 +141,6 @@ def test_inference_is_admitted_where_training_is_not():
     verdict = admit(models.cifar_cnn(), (32, 32, 3), optim.Adam(), inference=True, micro_batch=5, **small)
     assert verdict.ok
     assert verdict.measured == pytest.approx(verdict.bill.peak, abs=64 * 1024)
-
-
-def test_shapes_without_parameters_are_those_of_the_parameters():
-    own = partial(lambda scale, rng, shape, dtype: (rng.uniform(-1, 1, shape) * scale).astype(dtype), 0.1)
-    for layer, in_shape in (
-        (L.Affine(7), (5,)),
-        (L.Affine(7, init_W=own), (5,)),
-        (L.Conv2D(3, (2, 3)), (9, 9, 4)),
-        (L.BatchNorm(), (6,)),
-    ):
-        for dtype in (np.float32, np.float64):
-            real = tree.flatten(layer.init(in_shape, np.random.default_rng(0), dtype))
-            told = tree.flatten(params_of(layer, in_shape, dtype))
-            assert {name: (w.shape, w.dtype, w.nbytes) for name, w in real.items()} == {
-                name: (w.shape, w.dtype, w.nbytes) for name, w in told.items()
-            }
 
 
 # The exact memory test.

@@ -1,0 +1,350 @@
+"""The bill of lists of calls that are no chain: two ways that meet, a layer that is used twice, several inputs."""
+
+import gc
+import json
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from helpers import blobs
+
+from dlcourse import layers as L
+from dlcourse import losses, memory, models, optim, tree
+from dlcourse.calls import Call, Value, lifetimes, owners
+from dlcourse.gradients import gradients
+from dlcourse.model import Sequential, plainly
+from dlcourse.plan import Plan
+
+KIB = 1024
+
+
+@dataclass(frozen=True)
+class Add:
+    """y = a + b: hands dy on to both."""
+
+    def init(self, in_shape, rng, dtype=np.float32):
+        return {}
+
+    def out_shape(self, *in_shapes):
+        return in_shapes[0]
+
+    def forward(self, params, *xs, train=False, rng=None):
+        return xs[0] + xs[1], None
+
+    def backward(self, params, saved, dy, *, need_dx=True, overwrite_dy=False):
+        return (dy, dy), {}
+
+    def plan(self, *in_shapes, batch, dtype, train=True):
+        return Plan(dx_is_dy=True)
+
+
+@dataclass(frozen=True)
+class Multiply(Add):
+    """y = a · b: keeps both."""
+
+    def forward(self, params, *xs, train=False, rng=None):
+        return xs[0] * xs[1], xs if train else None
+
+    def backward(self, params, saved, dy, *, need_dx=True, overwrite_dy=False):
+        return (dy * saved[1], dy * saved[0]), {}
+
+    def plan(self, *in_shapes, batch, dtype, train=True):
+        return Plan(saves_inputs=(0, 1) if train else ())
+
+
+class Gradient:
+    def __init__(self, array):
+        self.array, self.shared, self.is_sum = array, False, False
+
+
+class Net:
+    """Runs steps (name, layer, numbers of its inputs) as a tape would; -1 is the input."""
+
+    def __init__(self, *steps):
+        self.steps = steps
+        self.last_use = {i: n for n, (_, _, inputs) in enumerate(steps) for i in inputs}
+
+    def calls(self, in_shape, batch, dtype, *, train=True):
+        values, calls = {-1: Value(-1, (batch, *in_shape), np.dtype(dtype))}, []
+        for number, (name, layer, inputs) in enumerate(self.steps):
+            xs = tuple(values[i] for i in inputs)
+            shapes = [x.shape[1:] for x in xs]
+            values[number] = y = Value(number, (batch, *layer.out_shape(*shapes)), np.dtype(dtype))
+            calls.append(Call(number, name, layer, xs, y, layer.plan(*shapes, batch=batch, dtype=dtype, train=train)))
+        return calls
+
+    def init(self, in_shape, rng):
+        params = {}
+        for call in self.calls(in_shape, 1, np.float32):
+            if call.name not in params and (own := call.layer.init(call.in_shapes[0], rng)):
+                params[call.name] = own
+        return params
+
+    def forward(self, params, x, *, train=False, rng=None, call=plainly):
+        values, saved = {-1: x}, {}
+        for n, (name, layer, inputs) in enumerate(self.steps):
+            xs = [values[i] for i in inputs]
+            options = {"train": train, "rng": rng}
+            values[n], kept = call(f"{name}, forward", layer.forward, params.get(name, {}), *xs, **options)
+            saved.setdefault(name, {})[n] = kept
+            del xs, kept
+            for i in inputs:
+                if self.last_use[i] == n and i in values:
+                    del values[i]
+        return values[n], saved if train else None
+
+    def backward(self, params, saved, dy, *, overwrite_dy=False, release=True, defer=(), call=plainly):
+        waiting, grads = {len(self.steps) - 1: Gradient(dy)}, {}
+        for n, (name, layer, inputs) in reversed(list(enumerate(self.steps))):
+            if n not in waiting:
+                continue
+            now = waiting.pop(n)
+            now.shared = now.shared or any(other is now for other in waiting.values())
+            kept = saved[name].pop(n)
+            options = {"need_dx": any(i >= 0 for i in inputs), "overwrite_dy": not now.shared}
+            dxs, own = call(f"{name}, backward", layer.backward, params.get(name, {}), kept, now.array, **options)
+            del kept
+            for i, dx in zip(inputs, dxs if isinstance(dxs, tuple) else (dxs,), strict=True):
+                if i >= 0:
+                    self._hand_on(i, dx, now, waiting, call)
+            del dxs, dx, now
+            if own:
+                tree.map_leaves(lambda a, b: np.add(a, b, out=a), grads[name], own) if name in grads else None
+                grads.setdefault(name, own)
+            del own
+        saved.clear()
+        return None, grads
+
+    def _hand_on(self, i, dx, now, waiting, call):
+        new = now if np.may_share_memory(dx, now.array) else Gradient(dx)
+        new.array = dx  # perhaps a view of it, in another shape
+        if (other := waiting.get(i)) is not None:
+            moment = f"{self.steps[i][0]}, sum"
+            if other.is_sum:
+                call(moment, np.add, other.array, new.array, out=other.array)
+                new = other
+            else:
+                new = Gradient(call(moment, np.add, other.array, new.array))
+                new.is_sum = True
+        waiting[i] = new
+
+    def statistics(self, saved):
+        return {}
+
+
+def conv(filters):
+    return L.Conv2D(filters, 3, padding=1)
+
+
+END = (("flatten_1", L.Flatten()), ("affine_1", L.Affine(10)))
+
+
+def ended(*steps):
+    n = len(steps)
+    return Net(*steps, ("flatten_1", L.Flatten(), (n - 1,)), ("affine_1", L.Affine(10), (n,)))
+
+
+NETS = {
+    "a chain": ended(("conv_1", conv(8), (-1,)), ("relu_1", L.ReLU(), (0,))),
+    "a residual block": ended(
+        ("conv_1", conv(8), (-1,)), ("conv_2", conv(8), (0,)), ("relu_1", L.ReLU(), (1,)), ("add_1", Add(), (0, 2))
+    ),
+    "ReLU on both ways": ended(
+        ("conv_1", conv(8), (-1,)),
+        ("relu_1", L.ReLU(), (0,)),
+        ("tanh_1", L.Tanh(), (0,)),
+        ("add_1", Add(), (1, 2)),
+    ),
+    "a layer that is used twice": ended(
+        ("conv_1", conv(8), (-1,)), ("conv_2", conv(8), (0,)), ("relu_1", L.ReLU(), (1,)), ("conv_2", conv(8), (2,))
+    ),
+    "a value for three": ended(
+        ("conv_1", conv(8), (-1,)),
+        ("relu_1", L.ReLU(), (0,)),
+        ("add_1", Add(), (0, 1)),
+        ("multiply_1", Multiply(), (2, 0)),
+    ),
+    "twice the same input": ended(("conv_1", conv(8), (-1,)), ("multiply_1", Multiply(), (0, 0))),
+    "the input itself": ended(
+        ("conv_1", conv(3), (-1,)), ("add_1", Add(), (0, -1)), ("multiply_1", Multiply(), (1, -1))
+    ),
+    "an end that leads to nothing": ended(
+        ("conv_1", conv(8), (-1,)), ("tanh_1", L.Tanh(), (0,)), ("relu_1", L.ReLU(), (0,))
+    ),
+}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def quick_collections():
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
+
+
+@pytest.mark.parametrize("micro_batch", [None, 10])
+@pytest.mark.parametrize("name", NETS)
+def test_the_bill_of_any_list_of_calls_is_what_the_ledger_measures(name, micro_batch):
+    net, in_shape = NETS[name], (24, 24, 3)
+    params, data = net.init(in_shape, np.random.default_rng(0)), blobs(20, in_shape)
+    options = {"optimizer": optim.Adam(), "micro_batch": micro_batch}
+    bill = memory.bill(net, in_shape, batch_size=20, **options)
+    ledger = memory.ledger(net, params, data.x, data.y, **options)
+    comparison = ledger.compare(bill)
+    assert comparison.agree, str(comparison)
+    names = [moment.name for moment in bill.moments]
+    assert {moment: p for moment, (p, m) in comparison.moments.items() if not 0 <= m - p < 32 * KIB} == {}
+    assert set(ledger.moments) - {"products"} == set(names)
+
+
+def test_the_gradients_of_such_a_run_are_right():
+    net, in_shape = NETS["a value for three"], (5, 5, 2)
+    rng = np.random.default_rng(0)
+    params = tree.map_leaves(lambda p: p.astype(np.float64), net.init(in_shape, rng))
+    x, y = rng.standard_normal((3, *in_shape)), rng.integers(0, 10, 3)
+    loss, grads = gradients(net, params, x, y)
+    for name, p in tree.items(params):
+        where = tuple(rng.integers(0, size) for size in p.shape)
+        step = 1e-5
+        p[where] += step
+        higher = losses.softmax_cross_entropy(net.forward(params, x)[0], y)[0]
+        p[where] -= step
+        assert abs((higher - loss) / step - tree.flatten(grads)[name][where]) < 1e-4
+
+
+def test_a_sequential_gives_the_calls_of_its_layers_in_order():
+    model = Sequential([L.Flatten(), Sequential([L.Affine(4), L.ReLU()])])
+    calls = model.calls((2, 3), np.int64(5), "float32")
+    assert [(call.number, call.name) for call in calls] == [
+        (0, "flatten_1"),
+        (1, "sequential_1/affine_1"),
+        (2, "sequential_1/relu_1"),
+    ]
+    assert calls[0].inputs == (Value(-1, (5, 2, 3), np.dtype("float32")),)
+    assert calls[1].inputs == (calls[0].output,) and calls[0].output == Value(0, (5, 6), np.dtype("float32"))
+    assert calls[1].output.nbytes == 5 * 4 * 4
+    assert calls[1].layer == L.Affine(4) and calls[1].plan.saves_inputs == (0,)
+    assert owners(calls) == {-1: -1, 0: -1, 1: 1, 2: 2}
+    assert not any(
+        call.plan.saves_input or call.plan.saves_output for call in model.calls((2, 3), 5, "f4", train=False)
+    )
+    assert Value._fields == ("number", "shape", "dtype")
+    assert Call._fields == ("number", "name", "layer", "inputs", "output", "plan")
+
+
+def test_an_array_that_waits_is_alive_until_the_backward_of_the_first_that_keeps_it():
+    calls = Sequential([L.Affine(4), L.ReLU(), L.Affine(3)]).calls((5,), 2, "float32")
+    moments, alive = lifetimes(calls, {"affine_1": 96, "affine_2": 60}, {}, 7)
+    assert moments == [
+        *("affine_1, forward", "relu_1, forward", "affine_2, forward", "loss"),
+        *("affine_2, backward", "relu_1, backward", "affine_1, backward"),
+    ]
+    relu = 2 * 4 * 4
+    assert ("saved", relu, 2, 5) in alive  # from the affine's forward on, which keeps it too, to relu's backward
+    assert ("data", 2 * 5 * 4, 0, 6) in alive
+    assert ("grads", 60, 4, 6) in alive and ("grads", 96, 6, 6) in alive
+
+
+# What comes in.
+
+
+def test_numpy_numbers_are_numbers():
+    plain = memory.bill(Sequential([conv(64)]), (2048, 2048, 3), batch_size=100, micro_batch=50, workers=2)
+    shape = tuple(np.array([2048, 2048, 3], np.int32))
+    sizes = {"batch_size": np.int32(100), "micro_batch": np.int16(50), "workers": np.uint8(2)}
+    bill = memory.bill(Sequential([conv(64)]), shape, **sizes)
+    assert bill.peak == plain.peak > 2**31
+    assert json.loads(json.dumps(bill.to_dict())) == plain.to_dict()
+    assert memory.bill(Sequential([conv(64)]), np.array([2048, 2048, 3]), **sizes).peak == plain.peak
+
+
+def test_numpy_numbers_cut_a_batch_as_numbers_do():
+    model, data = models.mlp(), blobs(30)
+    params = model.init((8, 8, 1), np.random.default_rng(0))
+    plain = gradients(model, params, data.x, data.y, micro_batch=7, workers=2, seed=3, step=1)
+    sizes = {"micro_batch": np.int8(7), "workers": np.int64(2), "seed": np.uint8(3), "step": np.int16(1)}
+    other = gradients(model, params, data.x, data.y, **sizes)
+    assert plain[0] == other[0]
+    assert all(np.array_equal(a, b) for a, b in zip(tree.leaves(plain[1]), tree.leaves(other[1]), strict=True))
+    ledger = memory.ledger(model, params, data.x, data.y, micro_batch=np.int8(7), workers=np.int8(1))
+    assert ledger.compare(memory.bill(model, (8, 8, 1), batch_size=30, micro_batch=7)).agree
+
+
+@pytest.mark.parametrize(
+    ("model", "options", "message"),
+    [
+        (models.mlp(), {"optimizer": optim.Adam}, "optimizer must be one of dlcourse.optim, such as optim.Adam"),
+        (models.mlp(), {"optimizer": "adam"}, "optimizer must be one of dlcourse.optim, such as optim.Adam"),
+        (L.Affine(3), {}, r"model must be a network, Sequential\(\[…\]\) .*, got Affine"),
+        ([L.Affine(3)], {}, r"model must be a network, Sequential\(\[…\]\)"),
+        (models.mlp, {}, r"model must be a network, Sequential\(\[…\]\)"),
+        (Sequential, {}, r"model must be a network, Sequential\(\[…\]\)"),
+    ],
+)
+def test_what_is_no_network_or_no_optimizer_is_refused_in_words(model, options, message):
+    data = blobs(5)
+    for run in (
+        lambda: memory.bill(model, (8, 8, 1), batch_size=5, **options),
+        lambda: memory.admit(model, (8, 8, 1), options.get("optimizer"), budget="1 GiB"),
+        lambda: memory.ledger(model, {}, data.x, data.y, **options),
+    ):
+        with pytest.raises(TypeError, match=message):
+            run()
+
+
+@pytest.mark.parametrize("in_shape", [64, None, "ab", (2.5, 3), ((4,), (5,))])
+def test_what_is_no_shape_is_refused_in_words(in_shape):
+    model = models.mlp()
+    for run in (
+        lambda: memory.bill(model, in_shape, batch_size=5),
+        lambda: model.init(in_shape, np.random.default_rng(0)),
+        lambda: model.out_shape(in_shape),
+    ):
+        with pytest.raises(TypeError, match="in_shape must be the shape of one input without the batch axis, such as"):
+            run()
+
+
+def test_a_size_below_zero_and_a_network_without_layers_are_refused():
+    with pytest.raises(ValueError, match="no size may be below 0"):
+        memory.bill(models.mlp(), (8, -8, 1), batch_size=5)
+    with pytest.raises(ValueError, match="the network has no layers"):
+        memory.bill(Sequential([]), (8,), batch_size=5)
+
+
+@dataclass(frozen=True)
+class Scaled(L.Affine):
+    """A layer that makes its parameters itself: one more than it declares."""
+
+    def init(self, in_shape, rng, dtype=np.float32):
+        return super().init(in_shape, rng, dtype) | {
+            "scale": np.ones(100, dtype),
+            "buffers": {"mean": np.ones(7, dtype)},
+        }
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(
+    ("layer", "in_shape"), [(L.Affine(7), (5,)), (conv(3), (9, 9, 4)), (L.BatchNorm(), (6,)), (Scaled(7), (5,))]
+)
+def test_parameters_are_charged_whether_they_are_declared_or_made(layer, in_shape, dtype):
+    params = layer.init(in_shape, np.random.default_rng(0), np.dtype(dtype))
+    bill = memory.bill(Sequential([layer]), in_shape, batch_size=2, dtype=dtype, inference=True)
+    assert bill.total("params") == tree.nbytes(tree.trainable(params))
+    assert bill.total("buffers") == tree.nbytes(tree.buffers(params))
+
+
+def test_declared_parameters_are_not_allocated():
+    with memory.traced_peak() as traced:
+        memory.bill(Sequential([L.Affine(10_000)]), (10_000,), batch_size=2, inference=True)
+    assert traced.peak < 64 * KIB
+
+
+@pytest.mark.parametrize("optimizer", [optim.Adam8bit(), optim.Adafactor(), optim.Adam()])
+def test_slots_are_charged_in_the_shapes_and_dtypes_that_the_optimizer_gives_them(optimizer):
+    model = models.mlp()
+    params = model.init((8, 8, 1), np.random.default_rng(0))
+    slots = optimizer.init(params)
+    bill = memory.bill(model, (8, 8, 1), batch_size=5, optimizer=optimizer)
+    assert bill.total("slots") == tree.nbytes([slot for slot in slots.values() if not isinstance(slot, int)])
+    data = blobs(5)
+    assert memory.ledger(model, params, data.x, data.y, optimizer=optimizer).compare(bill).agree
