@@ -13,6 +13,7 @@ help:
 	@echo "make install-test the same, and what the tests need"
 	@echo "make test         run the tests: lint, types, units, browser, and the notebooks that changed since they passed here"
 	@echo "make test NOTEBOOK=05   one notebook alone, its exercises, and its page in the browser"
+	@echo "make test KINDS=units   some kinds alone: lint units first again browser (the last three execute notebooks)"
 	@echo "make test-all     run every test on every notebook, whatever passed before"
 	@echo "make matrix ROW=py313   the tests as on another machine; scripts/matrix.sh names the rows"
 	@echo "make lint         only ruff, mypy and import-linter"
@@ -31,7 +32,7 @@ lab: install
 	@.venv/bin/dlcourse lab
 
 test: install-test
-	@$(IN_VENV) scripts/test.py $(if $(NOTEBOOK),--notebook $(NOTEBOOK))
+	@$(IN_VENV) scripts/test.py $(if $(KINDS),--only $(KINDS)) $(if $(NOTEBOOK),--notebook $(NOTEBOOK))
 
 test-all: install-test
 	@$(IN_VENV) scripts/test.py --all

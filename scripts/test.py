@@ -20,7 +20,7 @@ PYTEST = ["-m", "pytest", "-q"]
 LAST = 60  # lines of a kind that failed, written once more at the end
 OF_A_NOTEBOOK = ["tests/test_notebooks_stored.py", "tests/test_teaching.py", "tests/exercises/test_all_exercises.py"]
 TWO = ["-n", "2", "--dist", "loadfile"]  # two files at a time
-KINDS = ("lint", "units", "notebooks", "browser")
+KINDS = ("lint", "units", "first", "again", "browser")  # the last three are executions of notebooks
 STATES = {0: "passed", 75: "NOT JUDGED"}  # an exit code of tests/executions.py; every other one is a failure
 INTRODUCTION = """\
 On two quiet cores this takes about 12 minutes the first time and 5 where one notebook has changed: a notebook that is
@@ -44,14 +44,14 @@ def steps(kinds: list[str], chosen: list[str], every: bool) -> list[tuple[str, l
         # The tests of memory look at their own process: alone on the machine, in one process.
         ("units", "units: memory", [*PYTEST, "tests/memory"]),
         ("units", "units: all others", [*PYTEST, *TWO, "tests", "--ignore=tests/browser", "--ignore=tests/memory"]),
-        ("notebooks", "notebooks: outputs, time, peak memory", ["tests/executions.py", "first", *which]),
-        ("notebooks", "notebooks: twice, solved, again", ["tests/executions.py", "again", *which]),
+        ("first", "notebooks: outputs, time, peak memory", ["tests/executions.py", "first", *which]),
+        ("again", "notebooks: twice, solved, again", ["tests/executions.py", "again", *which]),
         ("browser", "browser: JupyterLab", ["tests/executions.py", "browser", *which]),
     ]
     if chosen and not kinds:
         numbers = " or ".join(Path(name).name[:2] for name in chosen)
         own = ("units", f"units: notebook {numbers}", [*PYTEST, *OF_A_NOTEBOOK, "-k", numbers])
-        found = [own, *(step for step in found if step[0] in ("notebooks", "browser"))]
+        found = [own, *(step for step in found if step[0] not in ("lint", "units"))]
     return [(name, arguments) for kind, name, arguments in found if kind in (kinds or KINDS)]
 
 
@@ -85,7 +85,7 @@ def run(name: str, arguments: list[str]) -> tuple[str, float, list[str]]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Run every test of the project.")
-    parser.add_argument("--only", nargs="+", choices=KINDS, default=[], help="some kinds of tests (else every kind)")
+    parser.add_argument("--only", nargs="+", choices=KINDS, default=[], help="some kinds of tests (else every one)")
     parser.add_argument("--notebook", nargs="+", default=[], help="some notebooks, such as 05, with their exercises")
     parser.add_argument(
         "--all", action="store_true", help="also notebooks that have not changed since they passed here"

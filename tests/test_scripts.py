@@ -3,6 +3,8 @@
 import hashlib
 import importlib.util
 import json
+import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -173,6 +175,44 @@ def test_the_closing_table_says_loudly_that_the_browser_was_not_run(tmp_path):
         )
         assert run.returncode == code_expected, run.stderr
         assert said in run.stdout
+
+
+def matrix(row: str) -> subprocess.CompletedProcess:
+    command = ["bash", str(ROOT / "scripts" / "matrix.sh"), row]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+@posix
+def test_the_matrix_names_its_rows_and_the_workflow_runs_each():
+    named = matrix("no-such-row")
+    assert named.returncode == 2
+    rows = set(re.findall(r"^    ([\w| -]+)\)", (ROOT / "scripts" / "matrix.sh").read_text(), re.MULTILINE))
+    rows = {row for line in rows for row in line.split(" | ")}
+    assert {row for row in rows if row not in named.stdout.split()} == set()
+    workflow = (ROOT / ".github" / "workflows" / "test.yml").read_text()
+    assert rows - set(re.findall(r"row: ([\w-]+),", workflow)) == {"debian", "first-python"}  # those of .ci/run
+
+
+@posix
+@pytest.mark.parametrize(
+    ("printed", "closing", "code"),
+    [
+        ("echo 9 passed, 0 failed, 1 skipped", "9 passed, 0 failed, 1 skipped", 0),
+        ("echo 8 passed, 1 failed, 0 skipped; exit 1", "8 passed, 1 failed, 0 skipped", 1),
+        ("echo no network >&2; exit 7", "0 passed, 1 failed, 0 skipped", 1),
+    ],
+)
+def test_ci_closes_with_the_sum_of_its_rows_whatever_happens(tmp_path, printed, closing, code):
+    for folder in (".ci", "scripts", "bin"):
+        (tmp_path / folder).mkdir()
+    program(tmp_path / "scripts", "matrix.sh", printed)
+    (tmp_path / ".ci" / "run").write_bytes((ROOT / ".ci" / "run").read_bytes())
+    for name in ("dpkg", "chromium"):
+        program(tmp_path / "bin", name, "exit 0")
+    env = os.environ | {"PATH": f"{tmp_path / 'bin'}:/usr/bin:/bin"}  # Debian's own Python stands first
+    run = subprocess.run(["bash", tmp_path / ".ci" / "run"], env=env, capture_output=True, text=True, check=False)
+    assert run.stdout.splitlines()[-1] == closing
+    assert run.returncode == code
 
 
 def test_an_output_is_kept_only_where_nothing_but_a_time_or_a_measured_number_changed(monkeypatch):
