@@ -1,6 +1,8 @@
 """Bytes as people read and write them."""
 
+import operator
 import re
+from typing import SupportsIndex
 
 SIZES = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 LIMIT = 2**60  # bytes, more than any machine has
@@ -19,15 +21,15 @@ def binary(count: float) -> str:
     return f"{sign}{size:.{digits}f} {unit}"
 
 
-def parse(size: int | str) -> int:
+def parse(size: SupportsIndex | str) -> int:
     """The bytes that a text names: "200 MiB", "200MiB", "1.5 GiB". An int is returned as it is.
 
     Raises ValueError for another text, for less than one byte and for more than any machine has, TypeError for another
     type. Decimal units (MB) are refused with the binary size that they mean: everything here is shown in binary ones.
     """
-    if isinstance(size, bool) or not isinstance(size, int | str):
+    if isinstance(size, bool) or not isinstance(size, SupportsIndex | str):
         raise TypeError(f'a size is a number of bytes or a text such as "200 MiB", got {size!r}')
-    count = size if isinstance(size, int) else _read(size)
+    count = _read(size) if isinstance(size, str) else operator.index(size)  # NumPy's numbers too
     if not 1 <= count < LIMIT:
         raise ValueError(f"a size must be at least one byte and less than {binary(LIMIT)}, got {str(size)[:40]!r}")
     return count

@@ -220,6 +220,8 @@ def sizes_of(process: psutil.Process, *, whole: bool = True) -> Sizes:
 
 # What there is to have.
 
+ROOT = Path("/")
+
 
 @dataclass(frozen=True)
 class Available:
@@ -239,17 +241,7 @@ def available() -> Available:
     if text.isascii() and text.isdigit():
         found.append(_left(int(text), resident_now().total, "MEM_LIMIT of JupyterHub"))
     if sys.platform == "linux":
-        import resource
-
-        status = proc_status()
-        for name, kind, used in (
-            ("ulimit -v", resource.RLIMIT_AS, "VmSize"),
-            ("ulimit -d", resource.RLIMIT_DATA, "VmData"),
-        ):
-            soft, _ = resource.getrlimit(kind)
-            if soft != resource.RLIM_INFINITY:
-                found.append(_left(soft, status[used], name))
-        found += [left for left in _control_groups(Path("/")) if left.limit < memory.total]
+        found += [*_ulimits(), *(left for left in _control_groups() if left.limit < memory.total)]
     return min(found, key=lambda left: left.free)
 
 
@@ -257,11 +249,24 @@ def _left(limit: int, used: int, source: str) -> Available:
     return Available(max(0, limit - used), limit, source)
 
 
-def _control_groups(root: Path) -> Iterator[Available]:
+def _ulimits() -> Iterator[Available]:
+    import resource
+
+    status = proc_status()
+    for name, kind, used in (
+        ("ulimit -v", resource.RLIMIT_AS, "VmSize"),
+        ("ulimit -d", resource.RLIMIT_DATA, "VmData"),
+    ):
+        soft, _ = resource.getrlimit(kind)
+        if soft != resource.RLIM_INFINITY:
+            yield _left(soft, status[used], name)
+
+
+def _control_groups() -> Iterator[Available]:
     """What is left in each control group that this process is in and that limits memory."""
     try:
-        groups = (root / "proc/self/cgroup").read_text().splitlines()
-        mounts = (root / "proc/self/mountinfo").read_text().splitlines()
+        groups = (ROOT / "proc/self/cgroup").read_text().splitlines()
+        mounts = (ROOT / "proc/self/mountinfo").read_text().splitlines()
     except OSError:
         return
     own = {kinds: path for _, kinds, path in (line.split(":", 2) for line in groups)}
@@ -274,14 +279,14 @@ def _control_groups(root: Path) -> Iterator[Available]:
             path = next((path for kinds, path in own.items() if "memory" in kinds.split(",")), "")
         else:
             continue
-        top = root / fields[4].lstrip("/")
+        top = ROOT / fields[4].lstrip("/")
         inner = Path(os.path.relpath(path or "/", fields[3]))  # a container sees its own group as the top
         folder = top if ".." in inner.parts else top / inner
         for group in (folder, *folder.parents):
             limit, used = (_number(group / name) for name in names[:2])
             if limit is not None and used is not None:
                 dropped = _statistics(group / "memory.stat").get(names[2], 0)
-                yield _left(limit, used - dropped, f"the control group {group.relative_to(root).name or '/'}")
+                yield _left(limit, used - dropped, f"the control group {group.relative_to(ROOT).name}")
             if group == top:
                 break
 

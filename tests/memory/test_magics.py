@@ -134,6 +134,15 @@ def test_it_stands_inside_itself_and_around_meters(run):
     assert 4_000_000 <= result.result < 4_010_000
 
 
+@pytest.mark.parametrize("cell", ["%%peak\n", "%%peak --exact\n", "%peak "])
+def test_a_cell_that_ends_the_tracing_has_no_reading(run, cell):
+    run("import tracemalloc")
+    result, out = run(cell + "tracemalloc.start(); x = np.ones(1_000_000); tracemalloc.stop()")
+    assert out.startswith("could not measure: tracing was ended inside the block")
+    assert "requested" not in out
+    assert isinstance(result.error_in_exec, RuntimeError)
+
+
 @pytest.mark.parametrize("cell", ["%peak", "%peak --exact", "%%peak --all\n1", "%%peak 1 + 1\n2"])
 def test_a_wrong_call_says_what_it_takes(run, cell):
     result, out = run(cell)

@@ -209,12 +209,64 @@ def test_samples_take_less_than_2_per_cent_of_a_training():
     [
         ({"interval": 0}, "more than 0"),
         ({"interval": None}, "a number of seconds, more than 0, got None"),
+        ({"interval": float("inf")}, "a thread waits"),
+        ({"interval": 1e12}, "a thread waits"),
+        ({"interval": float("nan")}, "more than 0, got nan"),
         ({"show": "html"}, '"text"'),
     ],
 )
 def test_a_wrong_setting_is_refused(arguments, words):
     with pytest.raises(ValueError, match=words):
         Monitor(**arguments)
+
+
+def fails(*_, **__):
+    raise KeyError("in the monitor")
+
+
+@pytest.mark.parametrize("where", ["file", "stdout", "sampler", "on_sample", "on_end"])
+def test_what_fails_in_the_monitor_is_told_and_the_blocks_own_error_stands(where, monkeypatch):
+    ended, file = [], io.StringIO()
+    options = {"show": "text", "file": None if where == "stdout" else file}
+    options |= {"on_sample": fails} if where == "on_sample" else {}
+    with pytest.raises(ZeroDivisionError), Monitor(0.01, on_end=ended.append, **options) as monitor:
+        if where == "file":
+            file.close()
+        elif where == "stdout":
+            monkeypatch.setattr(sys, "stdout", None)
+        elif where == "sampler":
+            monkeypatch.setattr(monitors, "sizes_of", fails)
+        elif where == "on_end":
+            monitor.on_end = lambda monitor: (ended.append(monitor), fails())
+        if where != "on_end":
+            until(lambda: monitor.problem or where in ("file", "stdout"))
+        time.sleep(0.05)
+        1 / 0  # noqa: B018
+    assert ended == [monitor]
+    assert monitor.problem.startswith({"file": "show", "stdout": "show", "sampler": "sampling"}.get(where, where))
+    assert monitors._running == {}
+    assert threads() == []
+    assert f"problem: {monitor.problem}" in str(monitor.table())
+
+
+def test_sampling_goes_on_after_a_look_that_failed(monkeypatch):
+    with Monitor(0.01) as monitor:
+        with monkeypatch.context() as patched:
+            patched.setattr(monitors, "sizes_of", fails)
+            until(lambda: monitor.problem)
+        count = len(monitor.samples)
+        until(lambda: len(monitor.samples) > count + 2)
+
+
+def test_before_the_first_sample_there_is_a_line_and_a_table():
+    assert "no sample yet" in Monitor().line()
+    assert "no sample yet" in str(Monitor().table())
+
+
+def test_the_peak_without_pages_of_files_is_known_on_linux():
+    with Monitor(60) as monitor:
+        pass
+    assert ("anonymous" in monitor.peaks) == (sys.platform == "linux")
 
 
 # The allocator.
