@@ -43,7 +43,7 @@ def check_split(model: Sequential, params: Params, split: Any, loss: Loss, what:
 
 
 def check_model(model: Any) -> None:
-    if not isinstance(model, Sequential):
+    if isinstance(model, type) or not hasattr(model, "named"):
         found = f"the class {model.__name__}" if isinstance(model, type) else type(model).__name__
         raise TypeError(f"model must be a Sequential, such as Sequential([Affine(10)]); got {found}")
 

@@ -47,6 +47,8 @@ def gradients(
     Raises ValueError for a batch, a size or a seed that is none, and what the layers and the loss raise.
     """
     batch = Batch(x, labels, None, micro_batch, seed, step)
+    if isinstance(model, Sequential):
+        losses.check(loss, labels, (len(x), *model.out_shape(x.shape[1:])))  # names the row of the batch
     value, grads, _ = batch_gradients(model, params, batch, loss, workers, defer=defer)
     return value, grads
 

@@ -20,6 +20,7 @@ What else is asked of a loss stands in three attributes of the function; a loss 
 
 import functools
 import math
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -121,14 +122,14 @@ def plan(loss: Loss, out_shape: tuple[int, ...], batch: int, dtype: Any = np.flo
     found = _attribute(loss, "plan")
     if found is None:
         raise ValueError(f"the loss {loss!r} has no plan: give it an attribute `plan`, as dlcourse.losses.plan says")
-    return found(out_shape, batch, dtype)
+    return found(tuple(map(operator.index, out_shape)), operator.index(batch), dtype)
 
 
 def check(loss: Loss, targets: np.ndarray, shape: tuple[int, ...]) -> None:
     """Raise ValueError or TypeError if `targets`, those of a batch or of a whole data set, do not fit outputs of `shape`;
     the message names the row. Allocates one block. A loss of your own without an attribute `check` takes anything."""
     if found := _attribute(loss, "check"):
-        found(targets, shape)
+        found(np.asarray(targets), shape)
 
 
 def right(loss: Loss, outputs: np.ndarray, targets: np.ndarray) -> np.ndarray | None:

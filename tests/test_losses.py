@@ -376,3 +376,10 @@ def test_a_plan_works_for_a_partial_of_a_loss():
 def test_a_plan_of_an_unknown_loss_is_an_error():
     with pytest.raises(ValueError, match="has no plan: give it an attribute `plan`"):
         losses.plan(print, (10,), 100)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_a_plan_for_numbers_of_numpy_is_that_for_pythons(loss):
+    shape = tuple(np.array([2**20, 2**14], np.int32))
+    assert losses.plan(loss, shape, np.int32(8)) == losses.plan(loss, (2**20, 2**14), 8)
+    assert type(losses.plan(loss, shape, np.int32(8)).forward_workspace) is int

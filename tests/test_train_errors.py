@@ -77,6 +77,7 @@ def test_a_learning_rate_that_is_far_too_large_ends_in_an_error_and_not_in_nan()
         ({"x": DATA.x[:0], "labels": DATA.y[:0]}, "the batch is empty: expected at least one sample"),
         ({"labels": np.array([0, 1, 10, 2])}, "label 10 in row 2; labels must be 0 to 9"),
         ({"labels": np.array([0, 1, 3, -1])}, "label -1 in row 3; labels must be 0 to 9"),
+        ({"labels": np.array([0, 1, 3, -1]), "micro_batch": 2, "workers": 2}, "label -1 in row 3; labels must be"),
     ],
 )
 def test_a_wrong_batch_gets_one_clear_error(options, message):

@@ -46,10 +46,11 @@ def shapes(
     Raises ValueError for a number of pictures under 1 or a seed that is not from 0 to 2**32 - 1; before anything is
     drawn, MemoryError where the memory that is free does not suffice, and OSError where the disk does not.
     """
-    if not 0 <= operator.index(seed) < 2**32:
+    seed, samples, test_samples = map(operator.index, (seed, samples, test_samples))
+    if not 0 <= seed < 2**32:
         raise ValueError(f"seed is {seed}; give an integer from 0 to {2**32 - 1}")
     for name, count in (("samples", samples), ("test_samples", test_samples)):
-        if operator.index(count) < 1:
+        if count < 1:
             raise ValueError(f"{name} is {count}; give 1 or more")
     where = data_folder(folder) / "shapes" if on_disk or folder is not None else None
     counts = {"train": samples, "test": test_samples}

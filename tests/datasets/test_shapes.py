@@ -36,6 +36,13 @@ def test_a_picture_does_not_depend_on_how_many_are_asked_for():
         np.testing.assert_array_equal(few.y, many.y[:count])
 
 
+def test_counts_and_seed_may_be_numbers_of_numpy(tmp_path):
+    few = shapes(np.int8(100), np.int8(10), seed=np.int8(3), folder=tmp_path)
+    np.testing.assert_array_equal(few.train.x, shapes(100, 10, seed=3).train.x)
+    with pytest.raises(MemoryError, match="2,000,000,000 train"):
+        shapes(np.int32(2_000_000_000), 10)
+
+
 def test_every_ten_neighbours_hold_each_class_once():
     data = shapes(1000, 10)
     np.testing.assert_array_equal(np.sort(data.train.y.reshape(-1, 10), axis=1), np.tile(np.arange(10), (100, 1)))
