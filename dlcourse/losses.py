@@ -18,10 +18,10 @@ What else is asked of a loss stands in three attributes of the function; a loss 
     right(outputs, targets) -> bool array     which answers are right; None if the targets are no classes
 """
 
-import functools
 import math
 import operator
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -69,7 +69,7 @@ def softmax_cross_entropy(
         raise ValueError(f"label_smoothing is {label_smoothing}; it must be in [0, 1)")
     _check_classes(labels, logits.shape)
     classes, samples = logits.shape[-1], logits.shape[0] if logits.ndim > 1 else 1
-    rule = functools.partial(_cross_entropy, smoothing=float(label_smoothing))
+    rule = partial(_cross_entropy, smoothing=float(label_smoothing))
     rows = (-1, classes)
     targets = labels.reshape(rows if labels.shape == logits.shape else -1)
     return _by_blocks(rule, logits, rows, targets, _total(total, samples) * (logits.size // (samples * classes)))
@@ -90,7 +90,7 @@ def binary_cross_entropy(
     Raises TypeError for another dtype, ValueError for other shapes, an empty batch, a target outside [0, 1], total <= 0.
     """
     logits, targets = _floating("logits", logits), np.asarray(targets)
-    _check_shares(targets, logits.shape)
+    _check_entries(_SHARES, targets, logits.shape)
     return _by_blocks(_binary_cross_entropy, logits, (-1,), targets.reshape(-1), _entries(logits, total))
 
 
@@ -105,11 +105,11 @@ def mean_squared_error(y: np.ndarray, targets: np.ndarray, *, total: float | Non
     total <= 0.
     """
     y, targets = _floating("y", y), np.asarray(targets)
-    _check_numbers(targets, y.shape)
+    _check_entries(_FINITE, targets, y.shape)
     return _by_blocks(_squared_error, y, (-1,), targets.reshape(-1), _entries(y, total))
 
 
-# What is asked of a loss beside its value. A functools.partial is asked for the loss within it.
+# What is asked of a loss beside its value. A partial is asked for the loss within it.
 
 
 def plan(loss: Loss, out_shape: tuple[int, ...], batch: int, dtype: Any = np.float32) -> Plan:
@@ -140,7 +140,7 @@ def right(loss: Loss, outputs: np.ndarray, targets: np.ndarray) -> np.ndarray | 
 
 
 def _attribute(loss: Any, name: str) -> Any:
-    while isinstance(loss, functools.partial):
+    while isinstance(loss, partial):
         loss = loss.func
     return getattr(loss, name, None)
 
@@ -184,7 +184,7 @@ def _plan_classes(out_shape: tuple[int, ...], batch: int, dtype: Any) -> Plan:
 
 
 def _check_classes(labels: np.ndarray, shape: tuple[int, ...]) -> None:
-    _check_outputs("logits", shape)
+    _check_outputs(shape)
     if labels.dtype.kind not in "biuf":
         raise TypeError(f"labels are {labels.dtype}; they must be integers (classes) or floats (probabilities)")
     if labels.shape == shape:
@@ -230,11 +230,6 @@ def _binary_cross_entropy(x: np.ndarray, targets: np.ndarray) -> tuple[float, np
     return loss, p
 
 
-def _check_shares(targets: np.ndarray, shape: tuple[int, ...]) -> None:
-    _check_pair("logits", targets, shape)
-    _check_range("target", targets, 0.0, 1.0, "targets must be in [0, 1]")
-
-
 def _right_side(logits: np.ndarray, targets: np.ndarray) -> np.ndarray | None:
     if not _is_yes_or_no(targets):
         return None  # shares
@@ -252,10 +247,13 @@ def _squared_error(y: np.ndarray, targets: np.ndarray) -> tuple[float, np.ndarra
     return loss, y
 
 
-def _check_numbers(targets: np.ndarray, shape: tuple[int, ...]) -> None:
-    _check_pair("y", targets, shape)
-    limit = np.finfo(np.float64).max
-    _check_range("target", targets, -limit, limit, "targets must be finite")
+def _check_entries(limits: tuple[Any, Any, str], targets: np.ndarray, shape: tuple[int, ...]) -> None:
+    _check_outputs(shape)
+    if targets.dtype.kind not in "biuf":
+        raise TypeError(f"targets are {targets.dtype}; they must be real numbers")
+    if targets.shape != shape:
+        raise ValueError(f"targets have shape {targets.shape}; they must have the shape of the outputs, {shape}")
+    _check_range("target", targets, *limits)
 
 
 def _plan_entries(arrays: int, out_shape: tuple[int, ...], batch: int, dtype: Any) -> Plan:
@@ -263,14 +261,14 @@ def _plan_entries(arrays: int, out_shape: tuple[int, ...], batch: int, dtype: An
     return Plan(forward_workspace=8 * arrays * min(batch * math.prod(out_shape), BLOCK_NUMBERS))
 
 
-for _loss, _plan, _check, _right in (
-    (softmax_cross_entropy, _plan_classes, _check_classes, _right_class),
-    # logits, targets, exp(-|x|), and three terms of the loss
-    (binary_cross_entropy, functools.partial(_plan_entries, 6), _check_shares, _right_side),
-    # the difference, and the targets or the squares
-    (mean_squared_error, functools.partial(_plan_entries, 2), _check_numbers, None),
-):
-    vars(_loss).update(plan=_plan, check=_check, right=_right)
+_LARGEST = np.finfo(np.float64).max
+_SHARES, _FINITE = (0.0, 1.0, "targets must be in [0, 1]"), (-_LARGEST, _LARGEST, "targets must be finite")
+vars(softmax_cross_entropy).update(plan=_plan_classes, check=_check_classes, right=_right_class)
+# Six arrays: logits, targets, exp(-|x|), and three terms of the loss. Two: the difference, and the targets or the squares.
+vars(binary_cross_entropy).update(
+    plan=partial(_plan_entries, 6), check=partial(_check_entries, _SHARES), right=_right_side
+)
+vars(mean_squared_error).update(plan=partial(_plan_entries, 2), check=partial(_check_entries, _FINITE))
 
 
 def _by_blocks(
@@ -322,17 +320,9 @@ def _entries(y: np.ndarray, total: float | None) -> float:
     return _total(total, len(y)) * (y.size // len(y))
 
 
-def _check_outputs(name: str, shape: tuple[int, ...]) -> None:
+def _check_outputs(shape: tuple[int, ...]) -> None:
     if not shape or 0 in shape:
-        raise ValueError(f"{name} have shape {shape}; there must be at least one sample and one output")
-
-
-def _check_pair(name: str, targets: np.ndarray, shape: tuple[int, ...]) -> None:
-    _check_outputs(name, shape)
-    if targets.dtype.kind not in "biuf":
-        raise TypeError(f"targets are {targets.dtype}; they must be real numbers")
-    if targets.shape != shape:
-        raise ValueError(f"targets have shape {targets.shape}; they must have the shape of {name}, {shape}")
+        raise ValueError(f"the outputs have shape {shape}; there must be at least one sample and one output")
 
 
 def _check_range(what: str, targets: np.ndarray, low: float, high: float, expected: str) -> None:
