@@ -1,7 +1,8 @@
 """Make .venv and install the package with the tested versions: python install.py [--extra test]
 
-It does nothing when that was done before and neither pyproject.toml nor constraints.txt has changed since. What was
-installed is written to a stamp file at the very end: an environment without its stamp was interrupted, and is made anew.
+It does nothing when that was done before, neither pyproject.toml nor constraints.txt has changed since, and all that is
+needed is still there in the tested version. What was installed is written to a stamp file at the very end: an environment
+without its stamp was interrupted, and is made anew.
 """
 
 import argparse
@@ -48,6 +49,13 @@ def environment_is_whole(stamp: dict | None) -> bool:
     return run.returncode == 0 and run.stdout.split() == [str(part) for part in sys.version_info[:2]]
 
 
+def departures(extras: list[str]) -> list[str]:
+    """What is missing in .venv or is of another version than the tested one, a line for each package."""
+    command: list[str | Path] = [BIN / "python", ROOT / "scripts" / "installed.py", *extras]
+    run = subprocess.run(command, check=False, capture_output=True, text=True)
+    return run.stdout.split("\n")[:-1] if run.returncode == 0 else ["packaging is missing"]  # which installed.py needs
+
+
 def make_environment() -> None:
     """A fresh .venv with pip in it, also where Python's own ensurepip is missing or broken."""
     base = getattr(sys, "_base_executable", None) or sys.executable
@@ -82,7 +90,11 @@ def main() -> int:
     whole = environment_is_whole(stamp)
     extras = sorted(wanted | set(stamp["extras"] if whole and stamp else ()))
     if whole and stamp and stamp["key"] == key() and extras == stamp["extras"]:
-        return 0
+        wrong = [line for line in departures(extras) if line]
+        if not wrong:
+            print("Nothing to install: .venv has all that is needed, in the tested versions.")
+            return 0
+        print(f"To mend in {VENV.name}: {', '.join(wrong)}", flush=True)
     try:
         if not whole:
             make_environment()
@@ -100,4 +112,9 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        code = main()
+    except KeyboardInterrupt:
+        print("\nStopped. The next `make` starts again from an empty .venv.", file=sys.stderr)
+        code = 130
+    sys.exit(code)

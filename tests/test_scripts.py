@@ -5,13 +5,16 @@ import importlib.util
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import pytest
 from browser import chromium
+from packaging.requirements import Requirement
 
 from notebooks import ROOT
 
@@ -103,6 +106,7 @@ def install(monkeypatch, tmp_path):
     module.asked = []
     monkeypatch.setattr(module, "make_environment", lambda: module.asked.append("venv"))
     monkeypatch.setattr(module, "install_package", lambda extras: module.asked.append(extras))
+    monkeypatch.setattr(module, "departures", lambda extras: [])
     return module
 
 
@@ -116,6 +120,72 @@ def ask(install: ModuleType, monkeypatch: pytest.MonkeyPatch, *arguments: str) -
 def test_a_second_installation_does_nothing(install, monkeypatch):
     assert ask(install, monkeypatch) == ["venv", []]
     assert ask(install, monkeypatch) == []
+
+
+def test_what_is_missing_or_of_another_version_is_mended_and_named(install, monkeypatch, capsys):
+    ask(install, monkeypatch)
+    assert "Nothing to install" not in capsys.readouterr().out
+    with monkeypatch.context() as meanwhile:
+        meanwhile.setattr(
+            install, "departures", lambda extras: ["numpy 2.3.1 in place of ==2.4.6", "psutil is missing"]
+        )
+        assert ask(install, monkeypatch) == [[]]
+    assert "To mend in .venv: numpy 2.3.1 in place of ==2.4.6, psutil is missing" in capsys.readouterr().out
+    assert ask(install, monkeypatch) == []
+    assert "Nothing to install" in capsys.readouterr().out
+
+
+def test_departures_are_those_of_all_that_is_needed_also_of_what_a_dependency_needs(monkeypatch):
+    installed = load("installed", monkeypatch)
+    here = {
+        "course": (
+            "1.0",
+            ['numpy>=2 ; python_version >= "3"', 'pytest ; extra == "test"', 'never ; python_version < "3"'],
+        ),
+        "numpy": ("2.3.1", ["deep", "gone"]),
+        "deep": ("1.0", ["Numpy"]),
+        "pytest": ("9", []),
+        "other": ("1.0", ["nobody-needs"]),
+    }
+
+    def distribution(name):
+        if name.lower() not in here:
+            raise installed.importlib.metadata.PackageNotFoundError(name)
+        version, requires = here[name.lower()]
+        return SimpleNamespace(version=version, requires=requires)
+
+    monkeypatch.setattr(installed.importlib.metadata, "distribution", distribution)
+    tested = ("numpy==2.4.6", "deep==1.0", "pytest==9.2", "other==2")
+    monkeypatch.setattr(installed, "pins", lambda: {line.split("==")[0]: Requirement(line) for line in tested})
+    assert installed.departures("course", set()) == ["numpy 2.3.1 in place of ==2.4.6", "gone is missing"]
+    assert "pytest 9 in place of ==9.2" in installed.departures("course", {"test"})
+
+
+@posix
+def test_an_interrupt_while_installing_prints_one_line(tmp_path):
+    for name in ("install.py", "bootstrap_pip.py"):
+        (tmp_path / "scripts").mkdir(exist_ok=True)
+        (tmp_path / "scripts" / name).write_bytes((ROOT / "scripts" / name).read_bytes())
+    for name in ("pyproject.toml", "constraints.txt"):
+        (tmp_path / name).write_text("")
+    (tmp_path / "venv.py").write_text("import time\nprint('slow', flush=True)\ntime.sleep(60)")
+    command = [sys.executable, "scripts/install.py"]
+    env = os.environ | {"PYTHONPATH": str(tmp_path)}
+    with subprocess.Popen(
+        command,
+        cwd=tmp_path,
+        env=env,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        assert process.stdout and process.stdout.readline().startswith("Making .venv")
+        time.sleep(0.5)
+        os.killpg(process.pid, signal.SIGINT)  # as Ctrl-C does: to all of the foreground
+        _, err = process.communicate(timeout=30)
+    assert err.strip() == "Stopped. The next `make` starts again from an empty .venv."
+    assert process.returncode == 130
 
 
 @pytest.mark.parametrize("name", ["pyproject.toml", "constraints.txt"])
