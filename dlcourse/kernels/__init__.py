@@ -40,4 +40,5 @@ from dlcourse.kernels.pool import (
     max_pool2d_backward,
     overlapping,
 )
+from dlcourse.kernels.sums import sum_rows
 from dlcourse.kernels.windows import out_size

@@ -3,6 +3,7 @@
 import numpy as np
 
 from dlcourse.kernels.checks import Array, floats
+from dlcourse.kernels.sums import sum_rows
 
 
 def affine(x: Array, W: Array, b: Array, *, out: Array | None = None) -> Array:
@@ -20,4 +21,4 @@ def affine_backward(
     floats(dy)
     rows, drows = x.reshape(-1, x.shape[-1]), dy.reshape(-1, dy.shape[-1])
     dx = np.matmul(dy, W.T, out=out) if need_dx else None
-    return dx, rows.T @ drows, drows.sum(axis=0)
+    return dx, rows.T @ drows, sum_rows(drows)

@@ -4,11 +4,10 @@ Both keep x and small statistics for backward, and make the normalized x again: 
 keeps anyway.
 """
 
-from collections.abc import Callable
-
 import numpy as np
 
 from dlcourse.kernels.checks import Array, floats
+from dlcourse.kernels.sums import sum_rows
 
 
 def batch_norm(
@@ -20,7 +19,13 @@ def batch_norm(
     and one array like x.
     """
     floats(x)
-    y, mean, var = _centered(x, _channel_means, out)
+    mean = _channel_means(x)
+    y = np.subtract(x, mean, out=out)
+    rest = _channel_means(y)  # what rounding left in the mean: of equal numbers, all that y is
+    y -= rest
+    mean += rest
+    del rest
+    var = _channel_means(y * y)  # in two passes, since E[x²] - E[x]² loses digits
     y *= gamma / np.sqrt(var + eps)
     y += beta
     return y, mean, var
@@ -72,7 +77,9 @@ def layer_norm(
     x (…, D), gamma, beta (D,) -> y like x, mean (…, 1), var (…, 1).  Allocates y, the two, and one array like x.
     """
     floats(x)
-    y, mean, var = _centered(x, _position_means, out)
+    mean = _position_means(x)
+    y = np.subtract(x, mean, out=out)
+    var = _position_means(y * y)
     y /= np.sqrt(var + eps)
     y *= gamma
     y += beta
@@ -108,13 +115,6 @@ def layer_norm_backward(
     return dx, dgamma, dbeta
 
 
-def _centered(x: Array, means: Callable[[Array], Array], out: Array | None) -> tuple[Array, Array, Array]:
-    """-> x - mean (in `out`), the mean, and the mean square of what is left: in two passes, since E[x²] - E[x]² loses digits."""
-    mean = means(x)
-    y = np.subtract(x, mean, out=out)
-    return y, mean, means(y * y)
-
-
 def _backward_sums(
     dy: Array, x: Array, mean: Array, var: Array, eps: float, need_dx: bool, out: Array | None
 ) -> tuple[Array, Array, Array, Array, Array]:
@@ -123,16 +123,14 @@ def _backward_sums(
     x_hat = x - mean
     x_hat *= scale
     dx = np.multiply(dy, x_hat, out=out if need_dx else x_hat)
-    return x_hat, scale, dx, dx.sum(axis=_all_but_last(x)), dy.sum(axis=_all_but_last(x))
+    return x_hat, scale, dx, sum_rows(dx), sum_rows(dy)
 
 
 def _channel_means(x: Array) -> Array:
-    return x.mean(axis=_all_but_last(x))
+    total = sum_rows(x)
+    total /= x.size // x.shape[-1]
+    return total
 
 
 def _position_means(x: Array) -> Array:
     return x.mean(axis=-1, keepdims=True)
-
-
-def _all_but_last(x: Array) -> tuple[int, ...]:
-    return tuple(range(x.ndim - 1))

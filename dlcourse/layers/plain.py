@@ -130,7 +130,7 @@ class Affine(Layer):
             return dx, {"W": dW, "b": db}
         dx = dy @ params["W"].T if how["need_dx"] else None
         rows, drows = x.reshape(-1, x.shape[-1]), dy.reshape(-1, self.units)
-        return dx, {"W": Factors(((rows, drows),)), "b": drows.sum(axis=0)}
+        return dx, {"W": Factors(((rows, drows),)), "b": kernels.sum_rows(drows)}
 
 
 @dataclass(frozen=True)
