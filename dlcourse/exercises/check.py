@@ -161,7 +161,8 @@ def _explained(
     arguments = [dict(zip(names, trial.arguments, strict=False)) for trial in trials]
     theirs, expected = [trial.called for trial in trials], [trial.expected for trial in trials]
     parts, count = exercise.parts, len(exercise.parts)
-    split = bool(count) and all(_has_parts(called, count) for called in theirs)
+    returned = all(called.returned for called in theirs)
+    split = returned and bool(count) and all(_has_parts(called, count) for called in theirs)
     if split:
         order = recognise.in_another_order(parts, expected, [called.result for called in theirs], exercise.rtol)
         if order:
@@ -170,38 +171,59 @@ def _explained(
     for wrong, calls in known:
         if all(_alike(exercise, *pair) for pair in zip(calls, theirs, strict=True)) and _returns_alike(calls, theirs):
             return wrong, [wrong.says]
-    first = _first_difference(exercise, failed, len(trials), function)
-    if not all(called.returned for called in theirs):
-        return None, [first]
-    if not split:
-        fact = recognise.fact(expected, [called.result for called in theirs], arguments, {})
-        return None, [f"In the result {fact}.", first] if fact else [first]
 
-    def column(calls: list[Called], part: int) -> list[Any]:
-        return [called.result[part] for called in calls]
+    # A cell is a part of the result on one input. A known mistake is made if it is made in every cell that it spoils: what
+    # is said of it holds for all of them.
+    cells = {(t, part) for t in range(len(trials)) for part in range(count if split else 1)}
 
-    def same(a: list[Any], b: list[Any]) -> bool:
-        return not any(difference(x, y, exercise.rtol) for x, y in zip(a, b, strict=True))
+    def cell(called: Called, part: int) -> Any:
+        return called.result[part] if split else called.result
 
-    right = {part: [value[part] for value in expected] for part in range(count)}
-    open_ = {part for part in range(count) if not same(right[part], column(theirs, part))}
-    ways = []  # a known mistake counts if it is made in each part that it spoils: its sentence is about all of them
+    def same(a: Called, b: Called, part: int) -> bool:
+        if not (a.returned and b.returned and (not split or _has_parts(a, count))):
+            return False
+        return not difference(cell(a, part), cell(b, part), exercise.rtol, () if split else parts)
+
+    right = [Called(value) for value in expected]
+    open_ = {(t, part) for t, part in cells if not same(right[t], theirs[t], part)}
+    ways = []
     for wrong, calls in known:
-        if all(_has_parts(called, count) for called in calls):
-            spoiled = {part for part in range(count) if not same(right[part], column(calls, part))}
-            if spoiled <= open_ and all(same(column(calls, part), column(theirs, part)) for part in spoiled):
-                ways.append((wrong, spoiled))
+        spoiled = {(t, part) for t, part in cells if not same(calls[t], right[t], part)}
+        telling = all(not isinstance(cell(right[t], part), bool | np.bool_ | str | None) for t, part in spoiled)
+        if (
+            telling
+            and len(spoiled) > 1
+            and spoiled <= open_
+            and all(same(calls[t], theirs[t], part) for t, part in spoiled)
+        ):
+            ways.append((wrong, spoiled))
     said = []
     for wrong, spoiled in sorted(ways, key=lambda way: -len(way[1])):
         if spoiled <= open_:
             open_ -= spoiled
             said.append(wrong.says)
     found: dict[str, list[str]] = {}
-    for part in sorted(open_):
-        others = {parts[other]: right[other] for other in range(count) if other != part}
-        fact = recognise.fact(right[part], column(theirs, part), arguments, others)
-        if fact:
-            found.setdefault(fact, []).append(parts[part])
+
+    def fact(calls: list[Called], part: int, others: dict[str, list[Any]], besides: bool) -> str:
+        """What is certain about a part of theirs, against that of the right or of a known wrong answer."""
+        of, mine = [cell(one, part) for one in calls], [cell(one, part) for one in theirs]
+        return recognise.fact(of, mine, arguments, others, besides)
+
+    first = _first_difference(exercise, failed, len(trials), function)
+    wrong_parts = sorted({part for _, part in open_}) if returned else []
+    for part in wrong_parts:
+        others = {
+            parts[other]: [cell(one, other) for one in right] for other in range(count) if split and other != part
+        }
+        if certain := fact(right, part, others, False):
+            found.setdefault(certain, []).append(parts[part] if split else "the result")
+    if wrong_parts and not found and not said:  # a known mistake, and a factor or a sign besides?
+        for wrong, calls in known:
+            if all(called.returned and (not split or _has_parts(called, count)) for called in calls):
+                theirs_too = {part for t, part in cells if not same(calls[t], right[t], part)}
+                besides = {fact(calls, part, {}, True) for part in wrong_parts}
+                if theirs_too == set(wrong_parts) and len(besides) == 1 and "" not in besides:
+                    return None, [wrong.says, f"And {besides.pop()}.", first]
     said += [f"In {' and '.join(those)} {fact}." for fact, those in found.items()]
     return None, [*said, first] if open_ else said
 

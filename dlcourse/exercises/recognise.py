@@ -54,14 +54,25 @@ def in_another_order(parts: Sequence[str], expected: list[Any], got: list[Any], 
     )
 
 
-def fact(expected: list[Any], got: list[Any], arguments: list[dict[str, Any]], others: dict[str, list[Any]]) -> str:
+def fact(
+    expected: list[Any],
+    got: list[Any],
+    arguments: list[dict[str, Any]],
+    others: dict[str, list[Any]],
+    besides: bool = False,
+) -> str:
     """What is certain about one part that is wrong; "" if nothing is. One entry for each input; `others` are the expected
-    other parts of the result."""
+    other parts of the result. besides: only a sign, a factor or a dtype, which come beside another mistake."""
     triples = zip(map(_numbers, expected), map(_numbers, got), arguments, strict=True)
     pairs = [(e, g, a) for e, g, a in triples if e is not None and g is not None and e.dtype != bool]
     if len(pairs) < len(expected) or not any(e.size for e, _, _ in pairs):
         return ""
-    return next((text for text, wanted in _candidates(pairs, others) if _holds(pairs, wanted)), "")
+    sure = ("the sign is the", "the numbers are right, their")
+    for text, wanted in _candidates(pairs, others):
+        said = not besides or text.startswith(sure) or text.endswith((")", "itemsize"))
+        if said and _holds(pairs, wanted):
+            return text
+    return ""
 
 
 def _candidates(pairs: Pairs, others: dict[str, list[Any]]) -> Iterator[tuple[str, list[np.ndarray | None]]]:
@@ -75,7 +86,8 @@ def _candidates(pairs: Pairs, others: dict[str, list[Any]]) -> Iterator[tuple[st
         yield f"stands what {name} should be", [_numbers(value) for value in of_other]
     for name in arguments:
         yield f"stands {name} as it came in", [_numbers(a[name]) for _, _, a in pairs]
-    yield f"the numbers are right, their dtype is not: {came.dtype}, not {first.dtype}", each(lambda e, g, a: e)
+    kinds = next(((g.dtype, e.dtype) for e, g, _ in pairs if e.dtype != g.dtype), ("", ""))
+    yield f"the numbers are right, their dtype is not: {kinds[0]}, not {kinds[1]}", each(lambda e, g, a: e)
     yield (
         "the numbers are right, the shape is not: see `reshape` and `keepdims`",
         each(lambda e, g, a: e.reshape(g.shape)),
@@ -87,11 +99,11 @@ def _candidates(pairs: Pairs, others: dict[str, list[Any]]) -> Iterator[tuple[st
     for axes in few:
         text = f"a sum is missing, over axis {', '.join(map(str, axes))}"
         yield text, each(lambda e, g, a, axes=axes: g if close(g.sum(axis=axes), e) else None)
+    yield "there is the sum of what is expected", each(lambda e, g, a: e.sum())
     for axis in range(first.ndim):
         for word, fold in (("sum", np.sum), ("mean", np.mean), ("maximum", np.max)):
             text = f"there is the {word} of what is expected, over axis {axis}"
             yield text, each(lambda e, g, a, axis=axis, fold=fold: fold(e, axis=axis))
-    yield "there is the sum of what is expected", each(lambda e, g, a: e.sum())
     for text, change in CHANGES.items():
         yield text, each(lambda e, g, a, change=change: change(e))
     step = float((came - first.astype(float)).flat[0]) if came.shape == first.shape else 0.0

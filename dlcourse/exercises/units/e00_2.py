@@ -59,6 +59,12 @@ def in_float64(inputs, outputs):
     return params, params, 2 * params
 
 
+@wrong
+def added(inputs, outputs):
+    """You add inputs and outputs. There is a weight from each input to each output: multiply them."""
+    return tuple(4 * factor * (inputs + outputs) for factor in (1, 1, 2))
+
+
 def inputs(rng):
     yield "3 inputs, 2 outputs", (3, 2)
     yield "affine_1 of this notebook", (128, 128)

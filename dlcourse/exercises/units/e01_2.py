@@ -59,6 +59,44 @@ def in_float64(x):
     return (wide - wide.mean()) / wide.std()
 
 
+@wrong
+def not_divided(x):
+    """You subtract the mean and do not divide by the standard deviation."""
+    return x - x.mean()
+
+
+@wrong
+def not_centred(x):
+    """You divide by the standard deviation and do not subtract the mean first."""
+    return x / x.std()
+
+
+@wrong
+def each_row(x):
+    """You normalize along the last axis. Asked is one mean and one standard deviation for the whole array."""
+    return (x - x.mean(axis=-1, keepdims=True)) / x.std(axis=-1, keepdims=True)
+
+
+@wrong
+def to_0_and_1(x):
+    """You bring the numbers between 0 and 1, by the least and the largest. Asked is mean 0 and standard deviation
+    1."""
+    return (x - x.min()) / (x.max() - x.min())
+
+
+@wrong
+def without_brackets(x):
+    """Brackets are missing: `x - x.mean() / x.std()` divides the mean alone."""
+    return x - x.mean() / x.std()
+
+
+@wrong
+def squares_of_x(x):
+    """You divide by the root of the mean of x². The standard deviation takes the squares after the mean was
+    subtracted."""
+    return (x - x.mean()) / np.sqrt((x * x).mean())
+
+
 def inputs(rng):
     yield "four numbers in float32", (np.array([1, 2, 3, 6], np.float32),)
     yield (

@@ -74,6 +74,19 @@ def exchanged(dy, x, b):
     return dy * x, sum_back(dy * b, b.shape)
 
 
+@wrong
+def leading_axes(dy, x, b):
+    """You sum over all axes but the last. That is right for one number a column. The axes depend on the shape of b:
+    see `spread_axes`."""
+    return dy * b, (dy * x).sum(axis=tuple(range(dy.ndim - 1)))
+
+
+@wrong
+def dx_of_x(dy, x, b):
+    """Your dx has x in it. When x moves by a step, y moves by b times as much."""
+    return dy * x, scale_backward(dy, x, b)[1]
+
+
 def inputs(rng):
     def draw(shape, of_b, dtype=np.float64):
         dy, x = rng.standard_normal((2, *shape)).astype(dtype)

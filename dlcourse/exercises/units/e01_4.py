@@ -62,6 +62,24 @@ def divided_as_bytes(pictures, mean, std):
     return ((pictures // 255 - mean) / std).astype(np.float32)
 
 
+@wrong
+def not_by_std(pictures, mean, std):
+    """You subtract the mean and do not divide by std."""
+    return (pictures / 255 - mean).astype(np.float32)
+
+
+@wrong
+def only_by_255(pictures, mean, std):
+    """You divide by 255 and stop. The mean is to be subtracted then, and the rest divided by std."""
+    return (pictures / 255).astype(np.float32)
+
+
+@wrong
+def times_std(pictures, mean, std):
+    """You multiply by std. It is to be divided by: the numbers should have a standard deviation near 1."""
+    return ((pictures / 255 - mean) * std).astype(np.float32)
+
+
 def inputs(rng):
     def draw(*shape):
         channels = shape[-1]

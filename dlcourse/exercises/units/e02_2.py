@@ -84,6 +84,18 @@ def not_at_once(arrays, looks):
     return max(seen, default=0), two_peaks(arrays, looks)[1]
 
 
+@wrong
+def true_is_the_largest(arrays, looks):
+    """Your true peak is the largest single array. Arrays that are alive at the same second add up there too."""
+    return two_peaks(arrays, looks)[0], max((size for _, _, size in arrays), default=0)
+
+
+@wrong
+def true_is_the_sum(arrays, looks):
+    """Your true peak is the sum of all arrays. Some are gone when others are made: a peak belongs to one moment."""
+    return two_peaks(arrays, looks)[0], sum(size for _, _, size in arrays)
+
+
 def inputs(rng):
     yield "one array, one look that meets it", ([(0.0, 1.0, 64 * MIB)], [0.5])
     yield "one short array between two looks", ([(0.25, 0.5, 64 * MIB)], [0.0, 1.0])

@@ -77,6 +77,20 @@ def equal_passed_over(processes, which):
     return 4096 * len(mine), 4096 * counts.count(1), 4096 * sum(1 / n for n in counts)
 
 
+@wrong
+def uss_is_shared(processes, which):
+    """Your USS counts the pages that others have too. It is the other ones: those that no other process has."""
+    rss, uss, pss = rss_uss_pss(processes, which)
+    return rss, rss - uss, pss
+
+
+@wrong
+def pss_without_its_own(processes, which):
+    """Your PSS has the shared pages alone. A page that nobody shares counts in full."""
+    rss, uss, pss = rss_uss_pss(processes, which)
+    return rss, uss, pss - uss
+
+
 def inputs(rng):
     yield "one process alone", ([{1, 2, 3}], 0)
     yield "a kernel and a child that share two pages", ([{1, 2, 3, 4}, {3, 4, 5}], 0)

@@ -102,6 +102,36 @@ def in_float64(logits):
     return softmax(logits.astype(np.float64))
 
 
+@wrong
+def naive(logits):
+    """Your whole array sums to 1, and each row should: axis=-1, keepdims=True. And exp(1000) is infinite: subtract
+    each row's maximum before exp."""
+    with np.errstate(all="ignore"):
+        return np.exp(logits) / np.exp(logits).sum()
+
+
+@wrong
+def one_sum_one_maximum(logits):
+    """You take one maximum and one sum for the whole array. Each row is a softmax of its own: axis=-1, keepdims=True
+    in both."""
+    e = np.exp(logits - logits.max())
+    return e / e.sum()
+
+
+@wrong
+def without_exp(logits):
+    """exp is missing: you divide the scores themselves by their sum. A score can be negative, a probability
+    cannot."""
+    with np.errstate(all="ignore"):
+        return logits / logits.sum(axis=-1, keepdims=True)
+
+
+@wrong
+def sum_forgotten(logits):
+    """You do not divide by the sum: your rows do not sum to 1."""
+    return np.exp(logits - logits.max(axis=-1, keepdims=True))
+
+
 def inputs(rng):
     yield "one row [1, 2, 3]", (np.array([[1.0, 2.0, 3.0]]),)
     yield "rows [0,0,0], [1,2,3], [1000,0,0]", (np.array([[0.0, 0, 0], [1, 2, 3], [1000, 0, 0]]),)

@@ -155,6 +155,21 @@ def one_maximum(logits, labels):
         return float((np.log(s[:, 0]) - z[rows, labels]).mean()), p / len(p)
 
 
+@wrong
+def label_not_subtracted(logits, labels):
+    """Your gradient is the softmax, divided by N. In the place of the label 1 is to be subtracted before."""
+    return cross_entropy(logits, labels)[0], softmax(logits) / len(logits)
+
+
+@wrong
+def loss_not_shifted(logits, labels):
+    """Your gradient is safe, your loss is not: exp(1000) in it is infinite. Subtract each row's maximum in the loss
+    too; it drops out again."""
+    with np.errstate(all="ignore"):
+        logs = np.log(np.exp(logits).sum(axis=1))
+        return float((logs - logits[np.arange(len(logits)), labels]).mean()), cross_entropy(logits, labels)[1]
+
+
 def inputs(rng):
     yield "one sample, equal scores", (np.zeros((1, 10)), np.array([3]))
     yield "[1000, 0, -1000], label 1", (np.array([[1000.0, 0, -1000]]), np.array([1]))

@@ -94,6 +94,19 @@ def kernel_once(x_shape, filters, kernel, stride, padding, itemsize):
     return output, columns // kernel, kept
 
 
+@wrong
+def stride_forgotten(x_shape, filters, kernel, stride, padding, itemsize):
+    """The stride is missing in the number of places: with a stride there are fewer (05.1)."""
+    return conv_bytes(x_shape, filters, kernel, 1, padding, itemsize)
+
+
+@wrong
+def padding_forgotten(x_shape, filters, kernel, stride, padding, itemsize):
+    """The padding is missing in the number of places: it is laid on both sides (05.1)."""
+    kept = conv_bytes(x_shape, filters, kernel, stride, padding, itemsize)[2]
+    return *conv_bytes(x_shape, filters, kernel, stride, 0, itemsize)[:2], kept
+
+
 def inputs(rng):
     yield "two pictures, 5 × 4, 3 channels, 2 filters, 3 × 3", ((2, 5, 4, 3), 2, 3, 1, 0, 4)
     yield "the second convolution of the story", ((100, 32, 32, 32), 32, 3, 1, 1, 4)

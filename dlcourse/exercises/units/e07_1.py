@@ -90,6 +90,13 @@ def deviation(x):
     return x.mean(axis=leading(x)), x.std(axis=leading(x))
 
 
+@wrong
+def mean_of_squares(x):
+    """Your variance is the mean of the squares of x itself. Subtract the mean first."""
+    mean = channel_statistics(x)[0]
+    return mean, (x * x).mean(axis=tuple(range(x.ndim - 1)))
+
+
 def inputs(rng):
     yield "two images of 2 × 2 with two channels, 0 to 15", (np.arange(16.0).reshape(2, 2, 2, 2).transpose(0, 2, 3, 1),)
     yield "3 images of 2 × 5 with 4 channels", (rng.standard_normal((3, 2, 5, 4)),)

@@ -74,6 +74,22 @@ def in_place(running_mean, running_var, mean, var, count, momentum):
     running_var += momentum * (var * (count / (count - 1)) - running_var)
 
 
+@wrong
+def as_keras_without_the_factor(running_mean, running_var, mean, var, count, momentum):
+    """You use momentum as the share that stays; here it is the share of the way to the new value. And the batch's
+    variance is too small on average: multiply it by count / (count - 1)."""
+    stays = 1 - momentum
+    return momentum * running_mean + stays * mean, momentum * running_var + stays * var
+
+
+@wrong
+def mean_by_the_factor(running_mean, running_var, mean, var, count, momentum):
+    """You multiply the mean by count / (count - 1) too. The mean of a batch is right on average; only its variance is
+    too small."""
+    new = running_statistics(running_mean, running_var, mean, var, count, momentum)
+    return new[0] + momentum * mean / (count - 1), new[1]
+
+
 def inputs(rng):
     yield "the first step, 3 channels", (np.zeros(3), np.ones(3), np.array([1.0, -2, 3]), np.array([4.0, 1, 0]), 4, 0.1)
     yield "a later step", (*rng.standard_normal((2, 5)) ** 2, *rng.standard_normal((2, 5)) ** 2, 64, 0.25)

@@ -82,6 +82,28 @@ def mean_added(W, b, gamma, beta, mean, var, eps):
     return W * scale, (b + mean) * scale + beta
 
 
+@wrong
+def eps_forgotten(W, b, gamma, beta, mean, var, eps):
+    """eps is missing under the root. Where a variance is 0 you divide by 0."""
+    with np.errstate(all="ignore"):
+        scale = gamma / np.sqrt(var)
+        return W * scale, (b - mean) * scale + beta
+
+
+@wrong
+def beta_forgotten(W, b, gamma, beta, mean, var, eps):
+    """beta is missing: it is added last."""
+    scale = gamma / np.sqrt(var + eps)
+    return W * scale, (b - mean) * scale
+
+
+@wrong
+def gamma_forgotten(W, b, gamma, beta, mean, var, eps):
+    """gamma is missing in your b. The whole of b - mean is scaled, by the same s as W."""
+    root = np.sqrt(var + eps)
+    return W * gamma / root, (b - mean) / root + beta
+
+
 def inputs(rng):
     yield "an affine layer, 3 → 3", layer(rng, (3, 3))
     yield "an affine layer, 2 → 4", layer(rng, (2, 4))

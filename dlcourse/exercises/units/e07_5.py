@@ -90,6 +90,13 @@ def squares(mean_a, var_a, count_a, mean_b, var_b, count_b):
     return mean, a * (var_a + mean_a**2) + b * (var_b + mean_b**2) - mean**2
 
 
+@wrong
+def distance_unweighted(mean_a, var_a, count_a, mean_b, var_b, count_b):
+    """You add the whole (mean_a - mean_b)². It counts by both shares, a · b: the common mean lies between the two."""
+    mean, inside = mean_of_variances(mean_a, var_a, count_a, mean_b, var_b, count_b)
+    return mean, inside + (mean_a - mean_b) ** 2
+
+
 def inputs(rng):
     one = np.ones(1)
     yield "[1, 3] and [5, 7]", (2 * one, 1 * one, 2, 6 * one, 1 * one, 2)

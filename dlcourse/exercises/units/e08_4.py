@@ -65,6 +65,26 @@ def with_masks(w, n, item):
     return n * (item * sum(w[:-1]) + sum(w[1:-1]))
 
 
+@wrong
+def outputs(widths, batch, itemsize):
+    """You count the output of each affine layer. Backward needs its input; and its output is kept by nobody, since
+    ReLU keeps its own."""
+    return batch * itemsize * sum(widths[1:])
+
+
+@wrong
+def inputs_and_outputs(widths, batch, itemsize):
+    """You count the input and the output of each affine layer. An affine layer keeps its input alone, and a ReLU's
+    output is the next one's input: one array."""
+    return batch * itemsize * (sum(widths[:-1]) + sum(widths[1:]))
+
+
+@wrong
+def weights(widths, batch, itemsize):
+    """These are the bytes of the weights. Asked is what is kept of a batch, for backward: inputs of the layers."""
+    return itemsize * sum(a * b for a, b in pairwise(widths))
+
+
 def inputs(rng):
     yield "one layer from 3 to 2, one sample", ((3, 2), 1, 4)
     yield "digits: 64, 128, 10", ((64, 128, 10), 100, 4)

@@ -65,6 +65,33 @@ def black_to_256(x, rng, most):
     return np.clip(x + shift, 0, 256).astype(np.uint8)
 
 
+@wrong
+def only_brighter(x, rng, most):
+    """Your shifts are never negative. A picture may get darker too: from −most to most."""
+    shift = rng.integers(0, most + 1, size=(len(x), 1, 1, 1))
+    return np.clip(x + shift, 0, 255).astype(np.uint8)
+
+
+@wrong
+def along_the_last_axis(x, rng, most):
+    """`size=len(x)` gives numbers that broadcasting sets along the last axis, the channels. One for each picture has
+    the shape (N, 1, 1, 1)."""
+    return np.clip(x + rng.integers(-most, most + 1, size=len(x)), 0, 255).astype(np.uint8)
+
+
+@wrong
+def each_channel(x, rng, most):
+    """Each channel gets a shift of its own, so the colours change. Draw one number a picture: (N, 1, 1, 1)."""
+    shift = rng.integers(-most, most + 1, size=(len(x), 1, 1, x.shape[3]))
+    return np.clip(x + shift, 0, 255).astype(np.uint8)
+
+
+@wrong
+def own_generator(x, rng, most):
+    """You draw from a generator of your own. Draw from the one that is handed over: then a run can be repeated."""
+    return brighter(x, np.random.default_rng(0), most)
+
+
 def inputs(rng):
     def draw(*shape):
         return rng.integers(0, 256, size=shape, dtype=np.uint8)

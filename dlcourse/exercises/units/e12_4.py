@@ -64,6 +64,28 @@ def always_adam(numbers, optimizer, itemsize, micro_batches):
     return fixed_bytes(numbers, "Adam", itemsize, micro_batches)
 
 
+@wrong
+def always_two_sets(numbers, optimizer, itemsize, micro_batches):
+    """You count two sets of gradients always. With one micro-batch there is no sum of earlier ones: one set."""
+    params, _, slots = fixed_bytes(numbers, optimizer, itemsize, micro_batches)
+    return params, 2 * params, slots
+
+
+@wrong
+def params_among_the_slots(numbers, optimizer, itemsize, micro_batches):
+    """Your slots hold the parameters too. They are counted already: SGD has 0 slots, momentum 1, Adam 2."""
+    params, grads, slots = fixed_bytes(numbers, optimizer, itemsize, micro_batches)
+    return params, grads, params + slots
+
+
+@wrong
+def a_set_more(numbers, optimizer, itemsize, micro_batches):
+    """You keep a set of gradients for each micro-batch, and their sum besides. Each is added and let go: two sets are
+    enough."""
+    params, _, slots = fixed_bytes(numbers, optimizer, itemsize, micro_batches)
+    return params, params * (1 + micro_batches), slots
+
+
 def inputs(rng):
     yield "the story's network, Adam, float32, the batch at once", (2_168_362, "Adam", 4, 1)
     yield "the same in four micro-batches", (2_168_362, "Adam", 4, 4)
