@@ -21,7 +21,7 @@ from typing import Any, Literal, cast
 import numpy as np
 
 from dlcourse.memory.system import measure_resident, peak_since_start, proc_status, trim
-from dlcourse.memory.traced import block, refuse_unrun, traced_peak
+from dlcourse.memory.traced import block, lock, name_of, text_of, traced_peak
 from dlcourse.units import binary, parse
 from dlcourse.workers import one_blas_thread
 
@@ -79,8 +79,7 @@ def isolated(
 
     may_start()
     budget = None if wall is None else parse(wall)
-    name = getattr(fn, "__qualname__", repr(fn))
-    refuse_unrun(fn, name)
+    name = name_of(fn)
     limit: Any = timeout
     if limit is not None and not (isinstance(limit, Real) and float(limit) > 0):
         raise ValueError(f"timeout must be a number of seconds above 0, or None for no limit, got {timeout!r}")
@@ -161,7 +160,7 @@ def _child(sender: Any, budget: int | None, job: Any) -> None:
     except BaseException as error:  # noqa: BLE001  pickling raises anything
         kind = type(cast(Isolated, answer).value).__name__
         buffers.clear()
-        why = f"the result, of type {kind}, does not pickle: {_text(error)}"
+        why = f"the result, of type {kind}, does not pickle: {text_of(error)}"
         message = pickle.dumps(_failure(IsolatedError(why), None))
     views = [buffer.raw() for buffer in buffers]
     sender.send([view.nbytes for view in views])
@@ -184,7 +183,7 @@ def _failure(error: BaseException, budget: int | None) -> _Failure:
     while tb is not None and tb.tb_frame.f_code.co_filename == __file__:
         tb = tb.tb_next
     trace = "".join(traceback.format_exception(type(error), error, tb))
-    text = _text(error)
+    text = text_of(error)
     if isinstance(error, MemoryError) and budget is not None:
         error = MemoryError(f"past the wall of {binary(budget)}: {text or 'how much was asked for is not known'}")
     try:
@@ -193,13 +192,6 @@ def _failure(error: BaseException, budget: int | None) -> _Failure:
     except BaseException:  # noqa: BLE001, S110  whatever its __reduce__ or __init__ raises
         pass
     return _Failure(IsolatedError(f"{type(error).__module__}.{type(error).__qualname__}: {text}"), trace)
-
-
-def _text(error: BaseException) -> str:
-    try:
-        return str(error)
-    except BaseException:  # noqa: BLE001  a __str__ may raise anything
-        return "(its text cannot be made)"
 
 
 def _answer(receiver: Any, process: Any, timeout: float | None, name: str, budget: int | None) -> Isolated | _Failure:
@@ -241,11 +233,8 @@ def _died(process: Any, name: str, budget: int | None) -> IsolatedError:
     return IsolatedError(f"the process of {name} {how} before it returned a result")
 
 
-_lock = threading.RLock()
 _walls: list[int] = []  # the limits of the open walls, in bytes of data
 _without = 0  # the limit before the first of them
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
 
 
 @block
@@ -275,7 +264,7 @@ def wall(budget: int | str) -> Iterator[None]:
     trim()  # free memory at the end of the heap would stretch the budget
     reserve = [bytearray(RESERVE_BYTES)]
     limit = proc_status()["VmData"] + size
-    with _lock:
+    with lock:
         if not _walls:
             _without = resource.getrlimit(resource.RLIMIT_DATA)[0]
         _walls.append(limit)
@@ -286,7 +275,7 @@ def wall(budget: int | str) -> Iterator[None]:
         yield
     finally:
         reserve.clear()
-        with _lock:
+        with lock:
             _walls.remove(limit)
             _hold_lowest()
 

@@ -2,9 +2,7 @@
 
 import gc
 import operator
-import os
 import re
-import threading
 import types
 import weakref
 from collections import defaultdict, deque
@@ -17,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from dlcourse.memory.holders import CONTAINERS, FRAMES, Walk, holder, line_of, made_at, roots, wide_roots
-from dlcourse.memory.tables import Table
-from dlcourse.memory.traced import array_traces, refuse_unrun, traced_array_bytes, tracing
+from dlcourse.memory.tables import Shown, Table
+from dlcourse.memory.traced import array_traces, lock, name_of, refuse_unrun, traced_array_bytes, tracing
 from dlcourse.units import binary
 
 MAX_LINES = 12  # of the table
@@ -41,8 +39,8 @@ class Leak:
     made_at: str = ""
 
 
-@dataclass(frozen=True)
-class Leaks:
+@dataclass(frozen=True, repr=False)
+class Leaks(Shown):
     """What `find_leak` found, the largest first; false where there is nothing. `growth` is the bytes a step by the exact
     ruler, `levels` the array bytes at the end of each step, from before the first one, beyond those of the warm-up."""
 
@@ -53,27 +51,15 @@ class Leaks:
     def __bool__(self) -> bool:
         return bool(self.leaks)
 
-    def _lines(self) -> list[list[str]]:
-        rows = [
-            [leak.who, str(leak.shape), leak.dtype, str(leak.copies), binary(leak.growth)]
-            for leak in self.leaks[:MAX_LINES]
-        ]
-        return [["held by", "shape", "dtype", "copies", "a step"], *rows]
-
-    def _notes(self) -> list[str]:
+    def _table(self) -> Table:
         steps = len(self.levels) - 1
         if not self:
-            return [f"no leak: the same array bytes after each of {steps} steps"]
+            return Table([[f"no leak: the same array bytes after each of {steps} steps"]], rule=False)
+        lines = [["held by", "shape", "dtype", "copies", "a step"]]
+        for leak in self.leaks[:MAX_LINES]:
+            lines.append([leak.who, str(leak.shape), leak.dtype, str(leak.copies), binary(leak.growth)])
         more = [f"and {len(self.leaks) - MAX_LINES} more of these"] if len(self.leaks) > MAX_LINES else []
-        return [*more, f"the array bytes grow by {binary(self.growth)} a step; seen over {steps} steps"]
-
-    def __str__(self) -> str:
-        return str(Table(self._lines(), self._notes())) if self else self._notes()[0]
-
-    def _repr_html_(self) -> str:
-        return Table(self._lines(), self._notes())._repr_html_() if self else f"<p>{self._notes()[0]}</p>"
-
-    __repr__ = __str__
+        return Table(lines, [*more, f"the array bytes grow by {binary(self.growth)} a step; seen over {steps} steps"])
 
 
 def find_leak(step: Callable[[], Any], steps: int = 5, *, warm_up: int = 2) -> Leaks:
@@ -93,7 +79,7 @@ def find_leak(step: Callable[[], Any], steps: int = 5, *, warm_up: int = 2) -> L
             f"steps must be at least 2, to tell what grows from what is made once, and warm_up not negative; "
             f"got {steps} and {warm_up}"
         )
-    refuse_unrun(step, name := getattr(step, "__qualname__", repr(step)))
+    name = name_of(step)
     with tracing(FRAMES), _collector_rests():
         for _ in range(warm_up):
             refuse_unrun(step(), f"what {name} returned")
@@ -220,18 +206,15 @@ def _without_numbers(words: str) -> str:
     return re.sub(r"\d+", "#", words)
 
 
-_lock = threading.RLock()
 _resting = 0  # blocks in which the collector rests
 _before: tuple[bool, bool] = True, False  # whether it was enabled, and whether something was frozen
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
 
 
 @contextmanager
 def _collector_rests() -> Iterator[None]:
     """No automatic collection meanwhile; after the last such block as it was before the first."""
     global _resting, _before
-    with _lock:
+    with lock:
         if _resting == 0:
             _before = gc.isenabled(), gc.get_freeze_count() > 0
             gc.disable()
@@ -243,7 +226,7 @@ def _collector_rests() -> Iterator[None]:
         if gc.isenabled():
             raise RuntimeError("could not measure: the step enabled the collector, which frees cycles that would stay")
     finally:
-        with _lock:
+        with lock:
             _resting -= 1
             if _resting == 0:
                 if not _before[1]:
@@ -281,7 +264,7 @@ class Garbage:
     def words(self, walk: Walk, path: list[Any]) -> str:
         """Such as "Trainer.columns, in a reference cycle through Trainer.callbacks": for a path of `walk` from one of these
         things to an array. Goes up from what holds the array, until something leads back to itself."""
-        cycle = next((trip for start in _reached(id(path[0]), self._up) if (trip := self._round_trip(start))), [])
+        cycle = next((trip for start in _search(id(path[0]), self._up) if (trip := self._round_trip(start))), [])
         things = [self._by_id[key] for key in cycle]
         through = ", ".join(dict.fromkeys(self._attributes(walk, things))) or "functions or containers without a name"
         owner = next((self._by_id[key] for key in self._up[id(path[0])] if _is_names(path[0], self._by_id[key])), None)
@@ -289,21 +272,13 @@ class Garbage:
         return f"{holder}, in a reference cycle through {through}"
 
     def _round_trip(self, start: int) -> list[int]:
-        """The shortest way from a thing to itself, the thing at both ends; [] where there is none."""
-        came_from = dict.fromkeys(self._down[start], start)
-        queue = deque(came_from)
-        while queue:
-            key = queue.popleft()
-            if key == start:
-                trip = [start, came_from[start]]
-                while trip[-1] != start:
-                    trip.append(came_from[trip[-1]])
-                return trip[::-1]
-            for child in self._down[key]:
-                if child not in came_from:
-                    came_from[child] = key
-                    queue.append(child)
-        return []
+        """The shortest way from a thing to itself, the thing at both ends; [] if there is none."""
+        came_from = _search(start, self._down)
+        trip, key = [start], next((key for key in came_from if start in self._down[key]), None)
+        while key is not None:
+            trip.append(key)
+            key = came_from[key]
+        return trip[::-1] if len(trip) > 1 else []
 
     def _attributes(self, walk: Walk, path: list[Any]) -> list[str]:
         """As "Type.attribute", for each object on a path; those that hold containers first, since there a thing was added."""
@@ -319,16 +294,17 @@ class Garbage:
         return [words for _, words in sorted(found, key=lambda pair: pair[0])]
 
 
-def _reached(start: int, edges: dict[int, list[int]]) -> Iterator[int]:
-    """`start` and all that edges lead to from it, the nearest first."""
-    seen, queue = {start}, deque([start])
+def _search(start: int, edges: dict[int, list[int]]) -> dict[int, int | None]:
+    """{what edges lead to from `start`, the nearest first: from where}; `start` itself leads to None."""
+    came_from: dict[int, int | None] = {start: None}
+    queue = deque([start])
     while queue:
         key = queue.popleft()
-        yield key
         for other in edges[key]:
-            if other not in seen:
-                seen.add(other)
+            if other not in came_from:
+                came_from[other] = key
                 queue.append(other)
+    return came_from
 
 
 def _is_names(names: Any, thing: Any) -> bool:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from numbers import Real
+from numbers import Number, Real
 from typing import Any, Literal, Self, TextIO
 
 import numpy as np
@@ -16,6 +16,7 @@ import psutil
 from dlcourse import tree
 from dlcourse.memory.system import allocator, resident_now, sizes_of
 from dlcourse.memory.tables import Table
+from dlcourse.memory.traced import lock, text_of
 from dlcourse.units import binary
 
 MAX_SAMPLES = 4_000  # that are kept; then every other one is let go, and a peak stays where peaks are kept
@@ -84,6 +85,8 @@ class Monitor:
         if not (isinstance(number, Real) and 0 < float(number) < threading.TIMEOUT_MAX):
             most = f"a thread waits {threading.TIMEOUT_MAX:.2g} s at most"
             raise ValueError(f"interval must be a number of seconds, more than 0, got {interval!r} ({most})")
+        if not isinstance(trees, Mapping | None):
+            raise TypeError(f'trees must be a dict such as {{"params": params}}, got {trees!r:.60}')
         if show not in (None, "text"):
             raise ValueError(f'show must be "text" or None, got {show!r}')
         self.interval, self.trees, self.show, self.name = float(interval), dict(trees or {}), show, name
@@ -117,7 +120,7 @@ class Monitor:
 
     def start(self) -> Self:
         """Begin anew, and end a running monitor of this name."""
-        with _lock:
+        with lock:
             older = _running.pop(self.name, None)
         if older is not None:
             older.stop()
@@ -129,14 +132,14 @@ class Monitor:
         thread = threading.Thread(target=self._run, args=(self._end,), name=f"{self.name} of memory", daemon=True)
         thread.start()
         self._thread = thread
-        with _lock:
+        with lock:
             _running[self.name] = self
         return self
 
     def stop(self) -> None:
         """Take a last sample and end. The figures stay, the trees that `fit` gave are let go."""
         thread, self._thread = self._thread, None
-        with _lock:
+        with lock:
             if _running.get(self.name) is self:
                 del _running[self.name]
         if thread is None:
@@ -195,7 +198,7 @@ class Monitor:
         try:
             return function(*args, **options)
         except Exception as error:  # noqa: BLE001
-            self.problem = f"{what}: {type(error).__name__}: {_text(error)}"
+            self.problem = f"{what}: {type(error).__name__}: {text_of(error)}"
             return None
 
     def _run(self, end: threading.Event) -> None:
@@ -269,16 +272,8 @@ class Monitor:
 
 
 _running: dict[str, Monitor] = {}
-_lock = threading.Lock()
-
-
-def _in_child() -> None:
-    _running.clear()  # a forked child has none of these threads
-    _lock.release()
-
-
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_in_child)
+    os.register_at_fork(after_in_child=_running.clear)  # a child has none of these threads
 
 
 def _owners(source: Source) -> dict[int, np.ndarray]:
@@ -293,15 +288,11 @@ def _owners(source: Source) -> dict[int, np.ndarray]:
 
 
 def _arrays(source: Source) -> dict[int, np.ndarray]:
-    value = source() if callable(source) else source
-    return tree.owners([leaf for leaf in tree.leaves(value) if isinstance(leaf, np.ndarray)])
-
-
-def _text(error: BaseException) -> str:
-    try:
-        return str(error)
-    except Exception:  # noqa: BLE001
-        return "its text cannot be made"
+    leaves = tree.leaves(source() if callable(source) else source)
+    others = [leaf for leaf in leaves if not isinstance(leaf, np.ndarray | Number | str)]
+    if odd := next((leaf for leaf in others if not hasattr(leaf, "arrays")), None):
+        raise TypeError(f"holds {type(odd).__name__}, which is no array and no tree of arrays")
+    return tree.owners([leaf for leaf in leaves if isinstance(leaf, np.ndarray) or hasattr(leaf, "arrays")])
 
 
 def _size(size: int | None) -> str:

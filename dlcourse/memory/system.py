@@ -4,7 +4,6 @@ import ctypes
 import functools
 import os
 import sys
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import psutil
 
-from dlcourse.memory.traced import Measured, block
+from dlcourse.memory.traced import Measured, block, lock
 
 # Resident sizes.
 
@@ -61,7 +60,6 @@ class ResidentGrowth(Measured):
         self._highest = 0  # seen before VmHWM was set back
 
 
-_lock = threading.RLock()
 _open: list[ResidentGrowth] = []
 _highest_resident = 0  # of this process, before VmHWM was last set back
 HIGH_WATER = {"linux": "VmHWM", "win32": "peak_wset"}
@@ -77,7 +75,7 @@ def measure_resident() -> Iterator[ResidentGrowth]:
     """
     grown = ResidentGrowth()
     now = resident_now()
-    with _lock:
+    with lock:
         exact = _reset_high_water()
         before = _high_water()
         _open.append(grown)
@@ -85,7 +83,7 @@ def measure_resident() -> Iterator[ResidentGrowth]:
         yield grown
     finally:
         peak, after = _high_water(), resident_now()
-        with _lock:
+        with lock:
             _open.remove(grown)
         grown.lower_bound = peak < before if exact else peak <= before
         if grown.lower_bound:
@@ -128,11 +126,10 @@ def _in_child() -> None:
     """A forked child has a peak of its own."""
     global _highest_resident
     _highest_resident = 0
-    _lock.release()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_in_child)
+    os.register_at_fork(after_in_child=_in_child)
 
 
 # The allocator.

@@ -22,17 +22,37 @@ import numpy as np
 from dlcourse.memory.holders import FRAMES, Walk, local_names, made_at, roots
 from dlcourse.units import binary, parse
 
+# Held while a setting of the whole process is changed: this one and those of the other memory tools. A forked child has
+# the parent's open blocks, and may leave one.
+lock = threading.RLock()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release)
+
 P = ParamSpec("P")
 T = TypeVar("T")
 ENDED = "could not measure: tracing was ended inside the block (tracemalloc.stop or clear_traces)"
 MAX_ARRAYS_SHOWN = 8
 
-_lock = threading.RLock()
 _begin, _set_back = tracemalloc.start, tracemalloc.reset_peak
 _owners = 0  # blocks that need tracing now
 _started_here = False  # to be ended with the last of them
-if hasattr(os, "register_at_fork"):  # a child keeps the parent's open blocks: it traces on, and may leave one
-    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
+
+
+def name_of(function: Any) -> str:
+    """What an error calls a function. TypeError if it cannot be called, or if calling it does none of its work."""
+    name = getattr(function, "__qualname__", repr(function))
+    if not callable(function):
+        raise TypeError(f"expected a function, got {name}")
+    refuse_unrun(function, name)
+    return name
+
+
+def text_of(error: BaseException) -> str:
+    """The text of an exception, whose __str__ may raise anything."""
+    try:
+        return str(error)
+    except BaseException:  # noqa: BLE001
+        return "(its text cannot be made)"
 
 
 def refuse_unrun(thing: Any, name: str) -> None:
@@ -62,8 +82,7 @@ class Block(contextlib.ContextDecorator, Generic[T]):
         return self._open.__exit__(*error)
 
     def __call__(self, function: Any) -> Any:
-        name = getattr(function, "__qualname__", repr(function))
-        refuse_unrun(function, name)
+        name = name_of(function)
 
         @functools.wraps(function)
         def inside(*args: Any, **kwargs: Any) -> Any:
@@ -119,7 +138,7 @@ _open: list[TracedPeak] = []
 def _start(frames: int = 1) -> None:
     """What tracemalloc.start is while a block is open: who calls it wants the tracing to outlive the block."""
     global _started_here
-    with _lock:
+    with lock:
         _started_here = False
         _begin(frames)
 
@@ -127,7 +146,7 @@ def _start(frames: int = 1) -> None:
 def reset_traced_peak() -> None:
     """As `tracemalloc.reset_peak`, but the open `traced_peak` blocks keep the peak that they have seen. While one is open,
     tracemalloc.reset_peak is this function."""
-    with _lock:
+    with lock:
         peak = tracemalloc.get_traced_memory()[1]
         for traced in _open:
             traced._highest = max(traced._highest, peak)
@@ -143,7 +162,7 @@ def tracing(frames: int = 1) -> Iterator[Callable[[], bool]]:
     """Allocations are traced in the block, with so many calls that led to each -> a function that says whether they were,
     without a gap, until now. RuntimeError at the end of the block if not. What others trace goes on as it is."""
     global _owners, _started_here
-    with _lock:
+    with lock:
         if not tracemalloc.is_tracing():
             _begin(frames)
             _started_here = True
@@ -159,7 +178,7 @@ def tracing(frames: int = 1) -> Iterator[Callable[[], bool]]:
         yield unbroken
     finally:
         whole = unbroken()
-        with _lock:
+        with lock:
             _owners -= 1
             if _owners == 0:
                 _stand_in(_begin, _set_back)
@@ -183,7 +202,7 @@ def traced_peak(*, collect: bool = True) -> Iterator[TracedPeak]:
         gc.collect()
     traced = TracedPeak()
     with tracing() as unbroken:
-        with _lock:
+        with lock:
             reset_traced_peak()
             _open.append(traced)
         overhead = tracemalloc.get_tracemalloc_memory()
@@ -198,7 +217,7 @@ def traced_peak(*, collect: bool = True) -> Iterator[TracedPeak]:
             if not traced.problem:
                 traced.overhead = tracemalloc.get_tracemalloc_memory() - overhead
                 traced.peak, traced.kept = max(peak, traced._highest) - before, now - before
-            with _lock:
+            with lock:
                 _open.remove(traced)
 
 

@@ -11,6 +11,7 @@ import pytest
 from helpers import blobs
 
 from dlcourse import losses, models, optim, train, tree
+from dlcourse.inputs import as_input
 from dlcourse.memory.leaks import find_leak
 from dlcourse.model import Sequential
 
@@ -26,7 +27,7 @@ def a_step(keep=lambda loss, saved, grads: None):
     slots = optimizer.init(params)
 
     def step():
-        x = train.as_input(DATA.x)
+        x = as_input(DATA.x)
         logits, saved = MODEL.forward(params, x, train=True)
         loss, dlogits = losses.softmax_cross_entropy(logits, DATA.y)
         _, grads = MODEL.backward(params, saved, dlogits)
@@ -37,7 +38,7 @@ def a_step(keep=lambda loss, saved, grads: None):
 
 
 def saved_bytes():
-    _, saved = MODEL.forward(MODEL.init((8, 8, 1), np.random.default_rng(0)), train.as_input(DATA.x), train=True)
+    _, saved = MODEL.forward(MODEL.init((8, 8, 1), np.random.default_rng(0)), as_input(DATA.x), train=True)
     return tree.nbytes(saved)
 
 

@@ -178,6 +178,18 @@ def test_what_has_run_is_measured():
         test()
 
 
+def test_what_is_no_function_or_no_tree_is_named():
+    for call in (find_leak, isolated, assert_peak("1 MiB")):
+        with pytest.raises(TypeError, match="expected a function, got 5"):
+            call(5)
+    with pytest.raises(TypeError, match="trees must be a dict"):
+        Monitor(trees=[np.zeros(3)])
+    with Monitor(60, {"model": models.mlp(), "slots": {"step": 3, "m": np.zeros(5)}}) as monitor:
+        pass
+    assert monitor.problem == "model: TypeError: holds Sequential, which is no array and no tree of arrays"
+    assert monitor.peaks["slots"] == 40
+
+
 # Several owners.
 
 
