@@ -18,6 +18,8 @@ def check_split(model: Sequential, params: Params, split: Any, loss: Loss, what:
     """Check that `split` fits the network and the loss, every label included; returns its number of samples. Runs one
     sample forward. Raises TypeError or ValueError, which names the row."""
     check_model(model)
+    if not callable(loss):
+        raise TypeError(f"loss must be a function, such as losses.softmax_cross_entropy, got {loss!r}")
     if not (hasattr(split, "x") and hasattr(split, "y")):
         raise TypeError(f"the {what} must have .x and .y, as datasets.Split(x, y) has; got {type(split).__name__}")
     x, y = split.x, split.y

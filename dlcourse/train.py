@@ -187,7 +187,7 @@ def fit(
             now = Step(epoch, step + 1, steps, value, lr, params, slots, history)
             for watcher in watchers:
                 answer = watcher(now)
-                if isinstance(answer, bool | np.bool_) and answer:
+                if answer is True or (getattr(answer, "dtype", None) == bool and answer.ndim == 0 and answer.item()):
                     history.stopped = f"a callback ended it after step {step + 1}"
     return history
 

@@ -72,11 +72,16 @@ def unflatten(flat: dict[str, Any], like: Tree) -> Tree:
 def trainable(params: Tree) -> Tree:
     """The part of `params` that has gradients: the same arrays, without what stands under a "buffers" key."""
     if isinstance(params, list | tuple):
-        return type(params)(trainable(child) for child in params)
+        return type(params)(map(trainable, params))
     if not isinstance(params, dict):
         return params
-    kept = {key: trainable(child) for key, child in params.items() if key != BUFFERS}
-    return {key: child for key, child in kept.items() if not (isinstance(child, dict) and not child)}
+    kept = {}
+    for key, child in params.items():
+        if key != BUFFERS:
+            child = trainable(child) if isinstance(child, dict | list | tuple) else child
+            if not (isinstance(child, dict) and not child):
+                kept[key] = child
+    return kept
 
 
 def buffers(params: Tree) -> list[np.ndarray]:

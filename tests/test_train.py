@@ -196,8 +196,9 @@ def test_each_callback_is_called_after_each_step_and_true_ends_training():
 
 
 def test_a_true_of_numpy_ends_training_as_one_of_python_does():
-    _, history = run(callbacks=[lambda step: np.float32(step.step) == 2])
-    assert (len(history.step_loss), history.stopped) == (2, "a callback ended it after step 2")
+    for true in (lambda step: np.float32(step.step) == 2, lambda step: np.array(step.step == 2)):
+        _, history = run(callbacks=[true])
+        assert (len(history.step_loss), history.stopped) == (2, "a callback ended it after step 2")
 
 
 def test_counts_may_be_numbers_of_numpy_and_the_history_is_of_pythons_numbers(tmp_path):
@@ -219,6 +220,7 @@ def test_counts_may_be_numbers_of_numpy_and_the_history_is_of_pythons_numbers(tm
 
 def test_a_callback_that_returns_something_else_than_true_ends_nothing():
     callbacks = [lambda step: 1, lambda step: "yes", lambda step: np.ones(3), lambda step: step.params]
+    callbacks += [lambda step: np.float32(1), lambda step: np.ones(3, bool), lambda step: np.False_]
     _, history = run(callbacks=iter(callbacks))
     assert history.stopped is None
     assert len(history.step_loss) == 6

@@ -49,6 +49,7 @@ def train(data=DATA, params=None, **options):
         ({"schedule": lambda step: None}, TypeError, "schedule(0) must give a number"),
         ({"schedule": lambda step: 1 - step}, ValueError, "schedule(4) is -3.0; the factor"),
         ({"batch_size": np.float64(5)}, ValueError, "batch_size must be an integer of at least 1"),
+        ({"loss": "mse"}, TypeError, "loss must be a function, such as losses.softmax_cross_entropy, got 'mse'"),
         ({"data": (X, Y)}, TypeError, "the data must have .x and .y, as datasets.Split(x, y) has; got tuple"),
         ({"validation": [X, Y]}, TypeError, "the validation must have .x and .y"),
         ({"data": SimpleNamespace(x=X, y=Y.astype(str))}, TypeError, "labels are <U21; they must be numbers"),

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator
 from dataclasses import fields
+from operator import itemgetter, methodcaller
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -89,9 +90,9 @@ class Optimizer:
         return self.needs.scratch + (self.weight_decay > 0 and not self.needs.decoupled)
 
     def _update_leaf(self, p: Array, g: Array, slots: list[Array], lr: float, step: int) -> None:
-        slots = [slot.reshape(-1) for slot in slots]
+        flat_slots = list(map(methodcaller("reshape", -1), slots))  # views
         for block, p_block, g_block, scratch in self._blocks(p, g, lr):
-            self.rule(p_block, g_block, [slot[block] for slot in slots], scratch, lr, step)
+            self.rule(p_block, g_block, list(map(itemgetter(block), flat_slots)), scratch, lr, step)
 
     def _blocks(self, p: Array, g: Array, lr: float) -> Iterator[tuple[slice, Array, Array, Array]]:
         """(which numbers, those of p, those of the gradient, scratch), with weight decay done, a block at a time."""
@@ -115,24 +116,28 @@ class Optimizer:
         who, expected = type(self).__name__, {"step", *self.needs.slots}
         if slots.keys() != expected:
             raise ValueError(f"{who}: slots are {sorted(slots)}; they must be {sorted(expected)}, as init makes them")
-        flat = {"parameter": tree.flatten(tree.trainable(params)), "gradient": tree.flatten(tree.trainable(grads))}
-        flat |= {f"slot {slot!r}": tree.flatten(slots[slot]) for slot in self.needs.slots}
+        flat = {"parameter": tree.flatten(tree.trainable(params)), "gradient": tree.flatten(grads)}
         names = flat["parameter"].keys()
+        if flat["gradient"].keys() != names:
+            flat["gradient"] = tree.flatten(tree.trainable(grads))
+        for slot in self.needs.slots:
+            flat[slot] = tree.flatten(slots[slot])
         for what, arrays in flat.items():
             if missing := names - arrays.keys():
-                raise ValueError(f"{who}: parameter {min(missing)!r} has no {what}")
+                raise ValueError(f"{who}: parameter {min(missing)!r} has no {_kind(what)}")
             if extra := arrays.keys() - names:
-                raise ValueError(f"{who}: there is a {what} of {min(extra)!r}, and no parameter of that name")
+                raise ValueError(f"{who}: there is a {_kind(what)} of {min(extra)!r}, and no parameter of that name")
         leaves = []
         for name, p in flat["parameter"].items():
-            own = (p.shape, p.dtype)
-            forms = {f"slot {slot!r}": form for slot, form in self.slot_shapes(*own).items()}
+            own, found = (p.shape, p.dtype), []
+            forms = self.slot_shapes(*own)
             for what, arrays in flat.items():
                 array, form = arrays[name], forms.get(what, own)
                 fits = (array.shape, array.dtype) == form and p.dtype in FLOATS
                 if not (fits and (array.flags.carray or what == "gradient")):
-                    self._check(what, name, array, *form)
-            leaves.append((p, flat["gradient"][name], [flat[f"slot {slot!r}"][name] for slot in self.needs.slots]))
+                    self._check(_kind(what), name, array, *form)
+                found.append(array)
+            leaves.append((p, found[1], found[2:]))
         return leaves
 
     def _check(self, what: str, name: str, array: Array, shape: tuple[int, ...], dtype: np.dtype) -> None:
@@ -163,6 +168,10 @@ class Optimizer:
         if not 0 <= number < most or (name == "eps" and number == 0):
             raise ValueError(f"{type(self).__name__}: {name} is {value}; it must be {span}")
         return number
+
+
+def _kind(what: str) -> str:
+    return what if what in ("parameter", "gradient") else f"slot {what!r}"
 
 
 def clip_by_norm(grads: tree.Tree, max_norm: float) -> float:
