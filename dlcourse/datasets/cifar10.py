@@ -66,10 +66,19 @@ def cifar10(path: str | os.PathLike[str] | None = None, *, folder: str | os.Path
         else:
             verify(given, (BINARY, PYTHON))
             batches = _in_archive(given)
+        seen = {"train": np.zeros(10, np.int64), "test": np.zeros(10, np.int64)}
         for batch, name, raw in batches:
             part, row = ("test", 0) if batch == "test_batch" else ("train", BATCHES.index(batch) * ROWS)
-            yield part, row, *_parse(name, raw)
-            del raw  # before the next batch is read: one at a time
+            x, y = _parse(name, raw)
+            seen[part] += np.bincount(y, minlength=10)
+            yield part, row, x, y
+            del raw, x, y  # before the next batch is read: one at a time
+        for part, expected in (("train", ROWS // 2), ("test", ROWS // 10)):
+            if (seen[part] != expected).any():  # files of the right form that hold something else
+                counts = ", ".join(f"{count:,}" for count in seen[part])
+                raise ValueError(
+                    f"{given} is not CIFAR-10, which has {expected:,} pictures of each class to {part}; here are {counts}"
+                )
 
     return load_or_convert(where / "cifar10", {"train": 5 * ROWS, "test": ROWS}, (32, 32, 3), CLASS_NAMES, pieces)
 

@@ -96,7 +96,8 @@ def tar_gz(members):
 
 def cifar10(rows):
     """x, y of the five training batches and of the test batch, and the members of both archives, not in order."""
-    batches = {f"data_batch_{i}": pictures(rows, i) for i in range(1, 6)} | {"test_batch": pictures(rows, 6)}
+    names = [*(f"data_batch_{i}" for i in range(1, 6)), "test_batch"]
+    batches = {name: (pictures(rows, i)[0], np.arange(i, rows + i) % 10) for i, name in enumerate(names)}
     order = ["data_batch_4", "test_batch", "data_batch_1", "data_batch_5", "data_batch_3", "data_batch_2"]
     binary = {f"cifar-10-batches-bin/{b}.bin": binary_batch(*batches[b]) for b in order}
     python = {f"cifar-10-batches-py/{b}": python_batch(*batches[b]) for b in order}

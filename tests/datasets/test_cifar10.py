@@ -9,12 +9,12 @@ from dlcourse.datasets import cifar10
 
 cifar = importlib.import_module("dlcourse.datasets.cifar10")  # the module; the package has the function by that name
 
-ROWS = 12
+ROWS = 20
 
 
 @pytest.fixture
 def small(monkeypatch, server):
-    """CIFAR-10 with 12 pictures a batch, at a server on this machine."""
+    """CIFAR-10 with 20 pictures a batch, at a server on this machine."""
     train, test, binary, python = official.cifar10(ROWS)
     archives = {"binary": official.tar_gz(binary), "python": official.tar_gz(python)}
     server.train, server.test, server.members, server.archives = train, test, {**binary, **python}, archives
@@ -112,17 +112,33 @@ def test_a_folder_with_a_wrong_or_a_missing_file_names_it(small, tmp_path):
     file = tmp_path / "cifar-10-batches-bin" / "data_batch_3.bin"
     data = file.read_bytes()
     file.write_bytes(data[:-3073])
-    with pytest.raises(ValueError, match=rf"data_batch_3.bin has {11 * 3073:,} bytes; expected {12 * 3073:,}"):
+    with pytest.raises(ValueError, match=rf"data_batch_3.bin has {19 * 3073:,} bytes; expected {20 * 3073:,}"):
         cifar10(tmp_path)
     file.unlink()
     with pytest.raises(FileNotFoundError, match=r"lacks data_batch_3.bin; extract the archive again"):
         cifar10(tmp_path)
     python = extract(small, tmp_path / "py", "-py/") / "cifar-10-batches-py" / "test_batch"
     python.write_bytes(official.python_batch(*official.pictures(3)))
-    with pytest.raises(ValueError, match="test_batch has 3 pictures; expected 12"):
+    with pytest.raises(ValueError, match="test_batch has 3 pictures; expected 20"):
         cifar10(tmp_path / "py")
     file.write_bytes(data)
     assert_is_whole(cifar10(tmp_path), small)
+
+
+@pytest.mark.parametrize("form", ["bin", "py"])
+@pytest.mark.parametrize("batch", ["data_batch_2", "test_batch"])
+def test_files_of_the_right_form_with_other_labels_are_refused_and_nothing_is_kept(small, tmp_path, form, batch):
+    folder = extract(small, tmp_path, f"-{form}/") / f"cifar-10-batches-{form}"
+    x, y = official.pictures(ROWS)
+    if form == "bin":
+        (folder / f"{batch}.bin").write_bytes(official.binary_batch(x, y))
+    else:
+        (folder / batch).write_bytes(official.python_batch(x, y))
+    with pytest.raises(
+        ValueError, match=r"is not CIFAR-10, which has \d+ pictures of each class to (train|test); here"
+    ):
+        cifar10(folder)
+    assert not list((tmp_path / "data").rglob("*.npy"))
 
 
 def test_a_path_that_is_not_there_is_an_error_even_when_the_data_is(small, tmp_path):
