@@ -49,7 +49,7 @@ def first_non_finite_gradient(grads: Params) -> str | None:
     overflowed from a gradient that is not finite.
     """
     with np.errstate(over="ignore", invalid="ignore"):
-        for name, grad in reversed(tree.items(grads)):
+        for name, grad in reversed(tree.flatten(grads).items()):
             flat = grad.reshape(-1)
             if not math.isfinite(float(np.dot(flat, flat))) and not np.isfinite(grad).all():
                 return f"the gradient of {name}, in its backward"

@@ -4,7 +4,7 @@ import math
 import operator
 from collections.abc import Callable, Iterable
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -46,7 +46,7 @@ def gradients(
     trainable parameters; of the gradient of a deferred layer only its factors, until all are there.
     Raises ValueError for a batch, a size or a seed that is none, and what the layers and the loss raise.
     """
-    batch = Batch(x, labels, None, micro_batch, seed, step)
+    batch, workers = Batch(x, labels, None, micro_batch, seed, step), at_least(1, "workers", workers)
     if isinstance(model, Sequential):
         losses.check(loss, labels, (len(x), *model.out_shape(x.shape[1:])))  # names the row of the batch
     value, grads, _ = batch_gradients(model, params, batch, loss, workers, defer=defer)
@@ -65,28 +65,24 @@ class Batch:
     seed: int = 0
     step: int = 0
     augment: Augment | None = None
+    samples: int = field(init=False)
+    micro_batches: int = field(init=False)  # how many there are
 
     def __post_init__(self) -> None:
         if len(self.x) != len(self.labels):
             raise ValueError(f"x has {len(self.x)} samples and labels has {len(self.labels)}; they must be as many")
-        if len(self) == 0:
+        samples = len(self.x) if self.rows is None else len(self.rows)
+        if samples == 0:
             raise ValueError("the batch is empty: expected at least one sample")
-        size = len(self) if self.size is None else at_least(1, "micro_batch", self.size)
-        object.__setattr__(self, "size", min(size, len(self)))
+        size = samples if self.size is None else min(samples, at_least(1, "micro_batch", self.size))
+        for name, value in (("samples", samples), ("size", size), ("micro_batches", -(-samples // size))):
+            object.__setattr__(self, name, value)
         at_least(0, "seed", self.seed)
         at_least(0, "step", self.step)
 
-    def __len__(self) -> int:
-        return len(self.x) if self.rows is None else len(self.rows)
-
-    @property
-    def micro_batches(self) -> int:
-        """How many there are."""
-        return -(-len(self) // self.size)
-
     def micro_batch(self, index: int, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
         """-> (inputs, labels) of one micro-batch, the inputs as floats of `dtype`. Allocates the two."""
-        which: Any = slice(index * self.size, min((index + 1) * self.size, len(self)))
+        which: Any = slice(index * self.size, (index + 1) * self.size)
         if self.rows is not None:
             which = self.rows[which]
         x = self.x[which]
@@ -114,18 +110,17 @@ def batch_gradients(
 
     pool: the threads to run on. call: how the layers, "loss" and "products" are called, see `model.plainly`.
     """
-    workers = at_least(1, "workers", workers)
     dtype = param_dtype(params)
     if batch.micro_batches == 1:
         defer = ()
     elif defer is None:
-        defer = deferred(model, batch.x.shape[1:], len(batch))
+        defer = deferred(model, batch.x.shape[1:], batch.samples)
 
     def micro_step(index: int) -> tuple[float, Params, Params]:
         x, labels = batch.micro_batch(index, dtype)
         logits, saved = model.forward(params, x, train=True, rng=batch.rng(index), call=call)
         del x  # what backward needs of it is in `saved`
-        value, dlogits = call("loss", loss, logits, labels, total=len(batch))
+        value, dlogits = call("loss", loss, logits, labels, total=batch.samples)
         del logits
         statistics = model.statistics(saved)
         grads = model.backward(params, saved, dlogits, overwrite_dy=True, release=True, defer=defer, call=call)[1]
@@ -167,14 +162,14 @@ def deferred(model: Sequential, in_shape: Shape, batch: int) -> frozenset[str]:
 def param_dtype(params: Params) -> np.dtype:
     """The dtype that every activation takes: that of the parameters, float32 for a network without any. Raises TypeError
     for parameters that are no float arrays, or of two dtypes."""
-    dtype, named = None, tree.items(params)
-    for name, leaf in named:
+    dtype, named = None, tree.flatten(params)
+    for name, leaf in named.items():
         if not isinstance(leaf, np.ndarray) or leaf.dtype.kind != "f":
             found_kind = getattr(leaf, "dtype", type(leaf).__name__)
             raise TypeError(f"the parameter {name} must be a float array, got {found_kind}")
         dtype = dtype or leaf.dtype
         if leaf.dtype != dtype:
-            kinds = ", ".join(f"{name} {leaf.dtype}" for name, leaf in named)
+            kinds = ", ".join(f"{name} {leaf.dtype}" for name, leaf in named.items())
             both = ", ".join(sorted(map(str, (dtype, leaf.dtype))))
             raise TypeError(f"parameters must have one dtype, got {both}: {kinds}")
     return dtype or np.dtype(np.float32)

@@ -3,14 +3,13 @@
 import operator
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from dlcourse import tree
 from dlcourse.calls import Call, Value
 from dlcourse.layers import Layer
-from dlcourse.layers.base import Params, Shape
+from dlcourse.layers.base import Params, Shape, dtype_of, wrong_dy
 
 
 def plainly(moment: str, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
@@ -33,6 +32,12 @@ def plainly(moment: str, function: Callable[..., Any], *arguments: Any, **option
         raise kind(f"{who}: {text if isinstance(error, KeyError) else error}") from error
 
 
+class Saved(dict[str, Any]):
+    """{layer name: what the layer keeps for backward}; and the shape that y had, which dy must have."""
+
+    y_shape: Shape
+
+
 @dataclass(frozen=True, init=False)
 class Sequential:
     """Layers one after the other, named by their kind and count: conv2d_1, relu_1, conv2d_2, …
@@ -46,6 +51,7 @@ class Sequential:
     """
 
     layers: tuple[Any, ...]
+    _named: ClassVar[tuple[tuple[str, Layer], ...]] = ()  # no field: it follows from the layers
 
     def __init__(self, layers: Iterable[Any]) -> None:
         object.__setattr__(self, "layers", tuple(layers))
@@ -63,22 +69,22 @@ class Sequential:
 
     @property
     def names(self) -> tuple[str, ...]:
-        return tuple(name for name, _ in self.named())
+        return tuple(name for name, _ in self._named)
 
     def named(self) -> tuple[tuple[str, Layer], ...]:
         """(name, layer) of each layer, in order; of a Sequential in it, its layers."""
-        return self._named  # type: ignore[attr-defined]
+        return self._named
 
     def flat(self, in_shape: Shape) -> Iterator[tuple[str, Layer, Shape]]:
         """(name, layer, its input's shape) of each layer, in order. Shapes leave out the batch axis."""
-        for (name, layer), shape in zip(self.named(), self.shapes(in_shape), strict=False):
+        for (name, layer), shape in zip(self._named, self.shapes(in_shape), strict=False):
             yield name, layer, shape
 
     def shapes(self, in_shape: Shape) -> list[Shape]:
         """The input's shape and then each layer's output's, without the batch axis. Raises ValueError, which names the
         layer, if one does not fit."""
         shapes = [_checked(in_shape)]
-        for name, layer in self.named():
+        for name, layer in self._named:
             shapes.append(plainly(f"{name}, out_shape", layer.out_shape, shapes[-1]))
         return shapes
 
@@ -92,7 +98,7 @@ class Sequential:
         names the layer, if a shape does not fit."""
         x = Value(-1, (operator.index(batch), *_checked(in_shape)), np.dtype(dtype))
         calls = []
-        for number, (name, layer) in enumerate(self.named()):
+        for number, (name, layer) in enumerate(self._named):
             shape = x.shape[1:]
             y = x._replace(number=number, shape=(x.shape[0], *plainly(f"{name}, out_shape", layer.out_shape, shape)))
             plan = plainly(f"{name}, plan", layer.plan, shape, batch=x.shape[0], dtype=x.dtype, train=train)
@@ -131,12 +137,14 @@ class Sequential:
             raise TypeError(f"expected a NumPy array, got {type(x).__name__}")
         if x.ndim == 0 or len(x) == 0:
             raise ValueError(f"expected a batch of at least one input, got an array of shape {x.shape}")
-        x = _like_params(x, params)
-        saved: Params = {}
-        for name, layer in self.named():
+        if x.dtype.kind == "f" and (dtype := dtype_of(params)):
+            x = x.astype(dtype, copy=False)
+        saved = Saved()
+        for name, layer in self._named:
             x, kept = call(f"{name}, forward", layer.forward, params.get(name, {}), x, train=train, rng=rng)
             if train:
                 saved[name] = kept
+        saved.y_shape = x.shape
         return x, saved if train else None
 
     def backward(
@@ -162,16 +170,17 @@ class Sequential:
             multiplied once; `factors.multiply_out` does it, `gradients.deferred` says for which layers it pays.
         call: how each layer is called, see `plainly`.
         Allocates the gradients and what the plans of the layers say. Raises ValueError if `saved` is None or was released,
-        and, naming the layer, for a dy of another shape than y.
+        and for a dy of another shape than y.
         """
         if saved is None:
             raise ValueError("nothing was saved for backward; run forward with train=True")
+        if dy.shape != (y_shape := getattr(saved, "y_shape", dy.shape)):
+            raise wrong_dy(dy, y_shape)
         grads: Params = {}
-        first = self.named()[0][0] if self.named() else ""
-        given, dy = dy, _like_params(dy, params)
-        overwrite_dy = overwrite_dy or given is not dy
-        del given
-        for name, layer in reversed(self.named()):
+        first = self._named[0][0] if self._named else ""
+        if dy.dtype.kind == "f" and (dtype := dtype_of(params)) and dtype != dy.dtype:
+            dy, overwrite_dy = dy.astype(dtype), True
+        for name, layer in reversed(self._named):
             if name not in saved:
                 raise ValueError(f"nothing is saved of {name}; a forward pass that was released has no second backward")
             kept = saved.pop(name) if release else saved[name]
@@ -188,16 +197,16 @@ class Sequential:
 
     def statistics(self, saved: Params) -> Params:
         """The part of `saved` that `update_buffers` needs, a few bytes; {} for a network without BatchNorm."""
-        return {
-            name: found
-            for name, layer in self.named()
-            if hasattr(layer, "statistics") and (found := layer.statistics(saved[name]))
-        }
+        found = {}
+        for name, layer in self._named:
+            if hasattr(layer, "statistics"):
+                found[name] = layer.statistics(saved[name])
+        return found
 
     def update_buffers(self, params: Params, saved: Params) -> None:
         """Move running statistics towards those of one forward pass, in place. saved: that of forward, or its
         `statistics`."""
-        for name, layer in self.named():
+        for name, layer in self._named:
             if hasattr(layer, "update_buffers") and name in saved:
                 layer.update_buffers(params.get(name, {}), saved[name])
 
@@ -212,10 +221,3 @@ def _checked(in_shape: Shape) -> Shape:
     if min(shape, default=0) < 0:
         raise ValueError(f"in_shape is {shape}: no size may be below 0")
     return shape
-
-
-def _like_params(array: np.ndarray, params: Params) -> np.ndarray:
-    """Floats in the dtype of the parameters, so that every activation and gradient has it."""
-    if array.dtype.kind != "f" or not (found := tree.items(params)):
-        return array
-    return array.astype(found[0][1].dtype, copy=False)

@@ -239,7 +239,7 @@ def train_step(
     if clip_norm is not None:
         optim.clip_by_norm(grads, clip_norm)
     optimizer.update(params, grads, slots, lr=lr)
-    for found in statistics:
+    for found in filter(None, statistics):
         model.update_buffers(params, found)
     return float(value)
 

@@ -29,43 +29,43 @@ def map_leaves(f: Callable[..., Any], tree: Tree, *others: Tree) -> Tree:
     return f(tree, *others)
 
 
-def items(tree: Tree, prefix: str = "") -> list[tuple[str, Any]]:
-    """[("a/b/W", leaf), …], in the order in which the tree is written."""
-    found, waiting = [], [(prefix, tree)]
+def flatten(tree: Tree, prefix: str = "", *, buffers: bool = True) -> dict[str, Any]:
+    """{"a/b/W": leaf, …}, in the order in which the tree is written; with `buffers=False` without what stands under a
+    "buffers" key. Raises ValueError if two leaves have one name."""
+    found: dict[str, Any] = {}
+    waiting = [(prefix, tree)]
     while waiting:
         name, node = waiting.pop()
-        if not isinstance(node, dict | list | tuple):
-            if node is not None:
-                found.append((name, node))
-            continue
-        children = []
-        for key, child in node.items() if isinstance(node, dict) else enumerate(node):
-            children.append((f"{name}/{key}" if name else str(key), child))
-        waiting += children[::-1]
+        if isinstance(node, dict | list | tuple):
+            children = []
+            for key, child in node.items() if isinstance(node, dict) else enumerate(node):
+                if buffers or key != BUFFERS:
+                    children.append((f"{name}/{key}" if name else str(key), child))
+            waiting += children[::-1]
+        elif node is not None:
+            if name in found:
+                raise ValueError(f"two leaves are named {name!r}")
+            found[name] = node
     return found
+
+
+def items(tree: Tree, prefix: str = "") -> list[tuple[str, Any]]:
+    """[("a/b/W", leaf), …], in the order in which the tree is written."""
+    return list(flatten(tree, prefix).items())
 
 
 def leaves(tree: Tree) -> list[Any]:
     """The leaves, in the order in which the tree is written."""
-    return [leaf for _, leaf in items(tree)]
-
-
-def flatten(tree: Tree) -> dict[str, Any]:
-    """A tree as one flat dict: {"conv2d_1/W": array, …}. Two leaves of one name are an error (ValueError)."""
-    flat = dict(named := items(tree))
-    if len(flat) < len(named):
-        names = [name for name, _ in named]
-        raise ValueError(f"two leaves are named {next(name for name in names if names.count(name) > 1)!r}")
-    return flat
+    return list(flatten(tree).values())
 
 
 def unflatten(flat: dict[str, Any], like: Tree) -> Tree:
     """The inverse of `flatten`: a tree of the form of `like`, with the leaves of `flat`. Raises ValueError if their names
     are not those of `like`."""
-    named = items(like)
-    if others := flat.keys() ^ {name for name, _ in named}:
+    names = flatten(like)
+    if others := flat.keys() ^ names.keys():
         raise ValueError(f"only one of the two trees has {', '.join(sorted(others))}")
-    values = iter([flat[name] for name, _ in named])
+    values = iter([flat[name] for name in names])
     return map_leaves(lambda _: next(values), like)
 
 
@@ -101,7 +101,7 @@ def copy(tree: Tree) -> Tree:
 
 def count(params: Tree) -> int:
     """The number of trainable scalars."""
-    return sum(leaf.size for leaf in leaves(trainable(params)))
+    return sum(leaf.size for leaf in flatten(params, buffers=False).values())
 
 
 def nbytes(tree: Tree) -> int:

@@ -4,11 +4,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from helpers import same_bits
+from helpers import CASES, by_name, same_bits
 
 from dlcourse import kernels, losses, models, tree
 from dlcourse import layers as L
 from dlcourse.gradcheck import check_layer
+from dlcourse.gradients import gradients
 from dlcourse.model import Sequential, plainly
 from dlcourse.plan import Plan
 from dlcourse.workers import one_blas_thread
@@ -378,6 +379,23 @@ def test_a_wrong_input_gets_one_clear_error(x, error, message):
     params = model.init((5,), rng=RNG(0))
     with pytest.raises(error, match=re.escape(message)):
         model.forward(params, x)
+
+
+@pytest.mark.parametrize("case", **by_name(CASES))
+def test_an_upstream_of_another_shape_is_refused_with_both_shapes(case):
+    model = Sequential([case.layer])
+    params, _, y, saved, _ = forward(model, case.small)
+    for shape in ((4, *[1] * (y.ndim - 1)), (1, *y.shape[1:]), y.shape[1:], (*y.shape, 1), (8, *y.shape[1:]), ()):
+        if shape != y.shape:
+            with pytest.raises(ValueError, match=re.escape(f"dy has shape {shape}; y has {y.shape}")):
+                model.backward(params, saved, np.ones(shape, np.float32))
+
+
+def test_a_loss_that_forgets_an_axis_is_refused():
+    model = Sequential([L.Affine(3), L.Dropout(0.0)])
+    params = model.init((5,), rng=RNG(0))
+    with pytest.raises(ValueError, match=re.escape("dy has shape (4, 1); y has (4, 3)")):
+        gradients(model, params, np.ones((4, 5)), np.zeros(4, int), loss=lambda y, t, total=None: (0.0, y[:, :1]))
 
 
 def test_missing_parameters_are_named():

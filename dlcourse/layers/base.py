@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from dlcourse import tree
 from dlcourse.kernels import floats
 from dlcourse.plan import Plan
 
@@ -32,6 +33,7 @@ class Layer:
     apply, gradient           forward and backward by kernels
     workspace                 the bytes that these two allocate besides, as a Plan
 
+    A layer with running state also has `statistics(saved)`, what `update_buffers(params, saved)` needs of it.
     A layer of several inputs takes all their shapes and arrays, one after the other, and gives a tuple of dx.
     """
 
@@ -66,15 +68,9 @@ class Layer:
         kept = saved[self.keeps] if isinstance(saved, dict) else saved
         if self.keeps == "y":
             return kept.shape
-        xs = kept if isinstance(kept, tuple) else (kept,)
-        return len(xs[0]), *self.out_shape(*(x.shape[1:] for x in xs))
-
-    def statistics(self, saved: Any) -> Any:
-        """The part of `saved` that `update_buffers` needs: a few bytes that may outlive the rest. Empty without buffers."""
-        return {}
-
-    def update_buffers(self, params: Params, saved: Any) -> None:
-        """Change params["buffers"], in place, by what one forward pass found: `saved`, or its `statistics`."""
+        if isinstance(kept, tuple):
+            return len(kept[0]), *self.out_shape(*[x.shape[1:] for x in kept])
+        return len(kept), *self.out_shape(kept.shape[1:])
 
     def init(self, in_shape: Any, rng: np.random.Generator, dtype: Any = np.float32) -> Params:
         """-> new parameters of `dtype` for inputs of `in_shape` (a tuple of shapes for several inputs). Allocates them.
@@ -89,10 +85,13 @@ class Layer:
         """xs (N, …) -> y (N, …), in `out` if it is given, and saved: None unless `train`, else what backward needs, arrays in
         a dict or the one array. y has the dtype of the parameters; floats of another one are copied in it. Allocates what
         `plan` says. Raises ValueError if a shape does not fit, TypeError for anything but arrays of floats."""
-        inputs = xs if self.takes_integers else [floats(x, _dtype(params)) for x in xs]
-        shapes = [x.shape[1:] for x in inputs]
+        inputs, shapes, dtype = [], [], dtype_of(params) if params else None
+        for x in xs:
+            inputs.append(x if self.takes_integers else floats(x, dtype))
+            shapes.append(inputs[-1].shape[1:])
         self.out_shape(*shapes)
-        _check(params, self.weights(*shapes), shapes)
+        if weights := self.weights(*shapes):
+            _check(params, weights, shapes)
         y, own = self.apply(params, *inputs, train=train, rng=rng, out=out)
         if not train:
             return y, None
@@ -115,9 +114,9 @@ class Layer:
         what `plan` says. Raises ValueError if dy has not the shape of y, TypeError if it is no array of floats."""
         if saved is None and self.keeps:
             raise ValueError("nothing was saved for backward; run forward with train=True")
-        dy = floats(dy, _dtype(params))
+        dy = floats(dy, dtype_of(params) if params else None)
         if dy.shape != (expected := self.y_shape(saved, dy)):
-            raise ValueError(f"dy has shape {dy.shape}; y has {expected}, and its gradient must have the same")
+            raise wrong_dy(dy, expected)
         if overwrite_dy and self.overwrites_dy:
             how["out"] = dy
         return self.gradient(params, saved, dy, need_dx=need_dx, **how)
@@ -153,9 +152,15 @@ def _check(params: Params, weights: dict[str, Any], in_shapes: list[Shape]) -> N
             raise ValueError(f"{found}: parameters of another network?")
 
 
-def _dtype(params: Params) -> np.dtype | None:
-    first = next(iter(params.values()), None)
-    return _dtype(first) if isinstance(first, dict) else None if first is None else first.dtype
+def wrong_dy(dy: Array, y_shape: Shape) -> ValueError:
+    """The error for an upstream gradient of another shape than the output."""
+    return ValueError(f"dy has shape {dy.shape}; y has {y_shape}, and its gradient must have the same")
+
+
+def dtype_of(params: Params) -> np.dtype | None:
+    """That of the first parameter; None if there is none."""
+    first = next(iter(tree.flatten(params).values()), None)
+    return None if first is None else first.dtype
 
 
 def array_bytes(shape: Shape, batch: int | None, dtype: Any) -> int:

@@ -4,8 +4,6 @@ NumPy float64 in a layer would turn float32 arrays into float64."""
 import operator
 from typing import Any
 
-import numpy as np
-
 from dlcourse.kernels import out_size
 from dlcourse.layers.base import Shape
 
@@ -54,11 +52,6 @@ def _set(layer: Any, field: str, value: Any) -> None:
 
 
 SHAPE_BYTES = 16  # (height, width) of a pooling's input, kept for its backward: two 8-byte integers
-
-
-def shape_array(shape: Shape) -> np.ndarray:
-    """A shape that backward needs, as 8-byte integers: `saved` holds arrays only."""
-    return np.array(shape, np.int64)
 
 
 def at_least_one_axis(in_shape: Shape) -> Shape:

@@ -18,7 +18,6 @@ from dlcourse.layers.checks import (
     set_integer,
     set_number,
     set_pairs,
-    shape_array,
 )
 from dlcourse.plan import Plan
 
@@ -143,7 +142,7 @@ class Flatten(Layer):
         return (math.prod(in_shape),)
 
     def apply(self, params: Params, x: Array, **_: Any) -> Result:
-        return x.reshape(len(x), -1), {"shape": shape_array(x.shape[1:])}
+        return x.reshape(len(x), -1), {"shape": np.array(x.shape[1:], np.int64)}  # `saved` holds arrays only
 
     def gradient(self, params: Params, shape: Array, dy: Array, *, need_dx: bool, **_: Any) -> Result:
         return dy.reshape(len(dy), *shape) if need_dx else None, {}
@@ -267,7 +266,7 @@ class MaxPool2D(_Pool):
 
     def apply(self, params: Params, x: Array, *, out: Array | None = None, **_: Any) -> Result:
         y, index = kernels.max_pool2d(x, **self._window, out=out)
-        return y, {"index": index, "in_hw": shape_array(x.shape[1:3])}
+        return y, {"index": index, "in_hw": np.array(x.shape[1:3], np.int64)}
 
     def gradient(self, params: Params, saved: Any, dy: Array, **how: Any) -> Result:
         in_hw = tuple(saved["in_hw"])
@@ -295,7 +294,7 @@ class AvgPool2D(_Pool):
 
     def apply(self, params: Params, x: Array, *, out: Array | None = None, **_: Any) -> Result:
         y = kernels.avg_pool2d(x, **self._window, count_padding=self.count_padding, out=out)
-        return y, {"in_hw": shape_array(x.shape[1:3])}
+        return y, {"in_hw": np.array(x.shape[1:3], np.int64)}
 
     def gradient(self, params: Params, in_hw: Array, dy: Array, **how: Any) -> Result:
         options = {**self._window, "count_padding": self.count_padding, **how}

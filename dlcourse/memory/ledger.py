@@ -296,7 +296,7 @@ def _one_micro_batch(
             logits, saved = model.forward(params, x, train=True, rng=batch.rng(0), call=watch.call)
             quiet_point([x, targets, logits, saved])
             names, kept = list(saved or {}), _saved_arrays(saved or {}, x)
-            _, dlogits = watch.call("loss", loss, logits, targets, total=len(batch))
+            _, dlogits = watch.call("loss", loss, logits, targets, total=batch.samples)
             del logits
             grads = model.backward(params, saved, dlogits, overwrite_dy=True, release=True, call=watch.call)[1]
             del dlogits

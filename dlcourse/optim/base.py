@@ -38,6 +38,7 @@ class Optimizer:
     lr: float
     weight_decay: float
     needs: ClassVar[Needs] = Needs()
+    _scratch_blocks: ClassVar[int]  # no field: it follows from them
 
     def rule(self, p: Array, g: Array, slots: list[Array], scratch: Array, lr: float, step: int) -> None:
         """Change p and the slots in place by one step; only read g. All are flat blocks of one size, scratch has
@@ -48,6 +49,8 @@ class Optimizer:
         # Python floats: one np.float64 among the settings would make float32 blocks float64.
         for field in fields(self):  # type: ignore[arg-type]
             object.__setattr__(self, field.name, self._in_range(field.name, getattr(self, field.name)))
+        decays = self.weight_decay > 0 and not self.needs.decoupled
+        object.__setattr__(self, "_scratch_blocks", self.needs.scratch + decays)
 
     def init(self, params: tree.Tree) -> Slots:
         """-> {"step": 0, name of a slot: tree of zeros, …}: plain dicts, in the shapes and dtypes of the parameters.
@@ -85,10 +88,6 @@ class Optimizer:
         """The copies of the parameters that the slots are, and the bytes of an update, for parameters of `dtype`."""
         return OptimizerPlan(len(self.needs.slots), self._scratch_blocks * BLOCK_NUMBERS * np.dtype(dtype).itemsize)
 
-    @property
-    def _scratch_blocks(self) -> int:
-        return self.needs.scratch + (self.weight_decay > 0 and not self.needs.decoupled)
-
     def _update_leaf(self, p: Array, g: Array, slots: list[Array], lr: float, step: int) -> None:
         flat_slots = list(map(methodcaller("reshape", -1), slots))  # views
         for block, p_block, g_block, scratch in self._blocks(p, g, lr):
@@ -116,10 +115,8 @@ class Optimizer:
         who, expected = type(self).__name__, {"step", *self.needs.slots}
         if slots.keys() != expected:
             raise ValueError(f"{who}: slots are {sorted(slots)}; they must be {sorted(expected)}, as init makes them")
-        flat = {"parameter": tree.flatten(tree.trainable(params)), "gradient": tree.flatten(grads)}
+        flat = {"parameter": tree.flatten(params, buffers=False), "gradient": tree.flatten(grads, buffers=False)}
         names = flat["parameter"].keys()
-        if flat["gradient"].keys() != names:
-            flat["gradient"] = tree.flatten(tree.trainable(grads))
         for slot in self.needs.slots:
             flat[slot] = tree.flatten(slots[slot])
         for what, arrays in flat.items():
