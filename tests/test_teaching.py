@@ -2,10 +2,11 @@
 
 import re
 
+import nbformat
 import pytest
 
 from dlcourse.exercises.unit import NOTEBOOKS, of_notebook
-from notebooks import ROOT, paths
+from notebooks import ROOT, exercise_cells, paths
 
 TEXT = (ROOT / "TEACHING.md").read_text(encoding="utf-8")
 NAMES = ("Outcomes", "Misconceptions", "Questions for discussion", "When time is short", "Figures")
@@ -27,3 +28,18 @@ def test_a_section_says_what_a_teacher_needs(number):
     assert len(re.findall(r"^\d\. ", section, re.MULTILINE)) >= 3  # questions with answers
     for exercise in of_notebook(number):
         assert exercise.id in section
+
+
+@pytest.mark.parametrize("path", paths(), ids=lambda path: path.stem)
+def test_the_minutes_are_those_of_the_stated_model_at_the_head_and_here(path):
+    notebook = nbformat.read(path, as_version=4)
+    texts = [cell.source for cell in notebook.cells if cell.cell_type == "markdown"]
+    codes = [cell.source for cell in notebook.cells if cell.cell_type == "code"]
+    words, lines = sum(len(text.split()) for text in texts), sum(len(re.findall(r"(?m)\S.*$", code)) for code in codes)
+    asked = len(re.findall(r"(?m)^predict\(", "\n".join(codes)))
+    reading = words / 140 + lines / 9 + len(notebook.cells) / 6 + 1.5 * asked + 3 * "".join(texts).count("*Try it.*")
+    reckoned = reading, reading + 15 * len(exercise_cells(notebook))
+    head = re.search(r"about (\d+) minutes to read and run \((\d+) with all\s+exercises", texts[0])
+    here = re.search(r"(\d+) to read and run, (\d+) with all exercises", SECTIONS[path.stem[:2]])
+    assert head and here and head.groups() == here.groups()
+    assert all(abs(int(said) - minutes) < 0.1 * minutes for said, minutes in zip(head.groups(), reckoned, strict=True))
