@@ -2,6 +2,7 @@
 
 import io
 import sys
+import textwrap
 from base64 import b64encode
 from typing import Any
 
@@ -10,44 +11,41 @@ from cycler import cycler
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-# Kinds can be told apart with normal sight, without red, green or blue cones, and by lightness next to their neighbours.
+from dlcourse.units import binary
+
+# Pictures are transparent, so each colour is seen on white and on the dark theme's #111111. Kinds can be told apart with
+# normal sight and without red, green or blue cones (CIE76 distance of any two at least 24, tests/viz/test_style.py).
 COLOURS = {
-    "params": "#22308F",
+    "params": "#384DEF",
     "slots": "#45B8EE",
-    "grads": "#9A4577",
+    "grads": "#994B7E",
     "saved": "#EDB111",
-    "workspace": "#CFCFCF",
-    "data": "#5B8C4F",
-    "buffers": "#3A1A1C",
+    "workspace": "#B4B2B2",
+    "data": "#699463",
+    "buffers": "#71680E",
 }
-INK, QUIET = "#222222", "#666666"  # text; text of second rank
+INK = "#7A7A7A"  # text and axes: 4.3 : 1 on white, 4.4 : 1 on #111111
+MAIN, SECOND, REST = "#0F7F87", "#C4572B", "#ABABA6"  # what is no kind of state: the subject, another one, all others
+LINES = ((MAIN, "-"), (SECOND, "--"), ("#8561B5", "-."), ("#5F8F2F", ":"))  # colour and dashes, by turns
 
 RC: Any = {
     "font.family": "DejaVu Sans",  # comes with matplotlib, so a picture is the same on every machine
-    "font.size": 11,
-    "axes.titlesize": 13,
+    "font.size": 10.5,
+    "axes.titlesize": 12,
     "axes.titleweight": "bold",
     "axes.titlelocation": "left",
-    "axes.titlepad": 10,
-    "axes.labelsize": 11,
-    "xtick.labelsize": 10,
-    "ytick.labelsize": 10,
     "legend.fontsize": 10,
     "legend.frameon": False,
-    "text.color": INK,
-    "axes.labelcolor": INK,
-    "axes.titlecolor": INK,
-    "xtick.color": INK,
-    "ytick.color": INK,
+    **dict.fromkeys(("text.color", "axes.labelcolor", "axes.titlecolor", "xtick.color", "ytick.color"), INK),
     "axes.edgecolor": "#999999",
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.grid": True,
     "axes.axisbelow": True,
-    "grid.color": "#E4E4E4",
+    "grid.color": "#808080",
+    "grid.alpha": 0.25,
     "lines.linewidth": 2,
-    "figure.facecolor": "white",
-    "savefig.facecolor": "white",
+    **dict.fromkeys(("figure.facecolor", "savefig.facecolor", "axes.facecolor"), "none"),
     "axes.prop_cycle": cycler(
         color=[COLOURS[kind] for kind in ("params", "saved", "grads", "slots", "data", "buffers")]
     ),
@@ -84,7 +82,7 @@ class Picture(Figure):
 
 def _keep_own_png() -> None:
     """The inline backend, which any widget loads, has a PNG of its own for every Figure, with half the dots and no
-    alternative text. In IPython, name ours for Picture: the nearer class wins."""
+    alternative text. In IPython, register the PNG of Picture for Picture: the nearer class wins."""
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython else None
     if shell is not None:
@@ -97,28 +95,68 @@ _keep_own_png()
 
 
 def picture(
-    rows: int = 1, columns: int = 1, *, width: float = 8.5, height: float = 4.0, **axes: Any
+    rows: int = 1, columns: int = 1, *, width: float = 7.2, height: float = 3.6, **axes: Any
 ) -> tuple[Any, Any]:
-    """-> (Picture, its axes), as `plt.subplots` gives them. Sizes in units of 100 pixels. Use it in a function that is
-    decorated with `styled`, so that all text in the picture has the look too."""
+    """-> (Picture, its axes), as `plt.subplots` gives them. Sizes in units of 100 pixels; at a width of 7.2 the text can
+    still be read when a narrow window makes the picture smaller. In a notebook call `use()` before, so that all text in
+    the picture has the look too; in a function, decorate it with `styled`."""
     air = ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.08)  # at the edges, in inches
     figure = Picture(figsize=(width, height), layout=air)
     return figure, figure.subplots(rows, columns, **axes)
 
 
+def canvas(width: float, height: float, finding: str = "", circumstances: str = "") -> tuple[Any, float]:
+    """-> (axes over a whole picture, in units of 100 pixels from its upper left corner; where the room under the title
+    begins). `height` is that of the room."""
+    top = _title_height(finding, circumstances, width)
+    figure, axes = picture(width=width, height=top + height)
+    figure.set_layout_engine("none")
+    axes.set(position=(0, 0, 1, 1), xlim=(0, width), ylim=(top + height, 0))
+    axes.set_axis_off()
+    title(figure, finding, circumstances)
+    return axes, top
+
+
 styled = matplotlib.rc_context(RC)  # @styled: what the function draws has the look, and what others draw has not
 
 
-def title(axes: Any, finding: str, circumstances: str = "") -> None:
-    """Write what the picture shows over it, and under that, smaller, what it holds for."""
-    lift = 22 if circumstances else 10
-    axes.set_title(finding, pad=lift)
-    if circumstances:
-        axes.annotate(
-            circumstances, (0, 1), (0, 7), xycoords="axes fraction", textcoords="offset points", size=10, color=QUIET
-        )
+def title(over: Any, finding: str, circumstances: str = "") -> None:
+    """Write what is to be seen over a picture, or over one panel of it (axes), and under that what it holds for."""
+    if isinstance(over, Picture):
+        width, height = over.get_size_inches()
+        lines = _wrapped(finding, width)
+        over.suptitle(lines + "\n" * bool(circumstances), size=13, weight="bold", x=0.012, ha="left", color=INK)
+        y = 1 - (0.1 + 0.22 * len(lines.splitlines())) / height
+        over.text(0.012, y, circumstances, size=10, va="top", color=INK)
+        return
+    shape = over.get_subplotspec().get_gridspec() if over.get_subplotspec() else None
+    lines = _wrapped(finding, over.figure.get_size_inches()[0] / (shape.ncols if shape else 1))
+    over.set_title(lines, pad=22 if circumstances else 8)
+    over.annotate(circumstances, (0, 1), (0, 7), xycoords="axes fraction", textcoords="offset points", size=10)
+
+
+def _wrapped(words: str, width: float) -> str:
+    return textwrap.fill(words, int(8 * width))  # letters of 13 points, bold
+
+
+def _title_height(finding: str, circumstances: str, width: float) -> float:
+    return 0.1 + 0.24 * len(_wrapped(finding, width).splitlines()) + 0.24 * bool(circumstances)
 
 
 def unit(largest: float) -> tuple[int, str]:
     """The unit for an axis of bytes that reaches up to `largest`: (2**20, "MiB")."""
     return next((size, name) for size, name in UNITS if largest >= size or size == 1)
+
+
+def short(count: float) -> str:
+    """A round number of bytes: 2**31 -> "2 GiB"."""
+    number, name = binary(count).split()
+    return f"{float(number):g} {name}"
+
+
+def duration(seconds: float) -> str:
+    """Seconds in the unit that suits them, with two digits: 0.0164 -> "16 ms"."""
+    units = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))
+    size, name = next((unit for unit in units if seconds >= 0.995 * unit[0]), units[-1])
+    count = seconds / size
+    return f"{count:.0f} {name}" if count >= 9.95 or abs(count - round(count)) < 1e-9 else f"{count:.1f} {name}"

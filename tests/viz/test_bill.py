@@ -57,8 +57,9 @@ def test_every_kind_of_the_bill_has_a_colour():
 
 
 def test_timeline_names_the_peak_in_its_title(cifar):
-    (axes,) = viz.timeline(cifar).axes
-    assert axes.get_title(loc="left") == f"The peak of {binary(cifar.peak)} is reached in {cifar.peak_at}"
+    picture = viz.timeline(cifar)
+    (axes,) = picture.axes
+    assert picture.get_suptitle().strip() == f"The peak of {binary(cifar.peak)} is reached in {cifar.peak_at}"
     assert axes.get_ylabel() == "MiB alive"
 
 
@@ -125,7 +126,7 @@ def test_buffers_and_workers_are_told():
     bill = memory.bill(model, (8, 8, 1), batch_size=8, micro_batch=2, workers=2, optimizer=optim.Momentum())
     picture = viz.bill(bill)
     assert "buffers 64 B" in [text.get_text() for text in picture.legends[0].get_texts()]
-    assert any("2 workers" in text.get_text() for text in picture.axes[0].texts)
+    assert any("2 workers" in text.get_text() for text in picture.texts)
 
 
 def test_bills_drawn_up_to_the_same_bytes_have_the_same_axis():

@@ -24,3 +24,16 @@ def test_text_stays_inside_its_card():
     for text in axes.texts:
         box = text.get_window_extent()
         assert any(c.x0 <= box.x0 and box.x1 <= c.x1 and c.y0 <= box.y0 and box.y1 <= c.y1 for c in cards), text
+
+
+def test_notebooks_that_are_not_written_are_dotted_and_those_of_the_folder_are_found(tmp_path, monkeypatch):
+    def dotted(picture):
+        circles = [patch for patch in picture.axes[0].patches if not hasattr(patch, "get_boxstyle")]
+        return [number for number, circle in enumerate(circles) if circle.get_linestyle() in (":", "dotted")]
+
+    monkeypatch.chdir(tmp_path)
+    assert dotted(viz.course_map(0)) == []  # a copy of one notebook somewhere else says nothing about the course
+    for number in range(28):
+        (tmp_path / f"{number:02d}_name.ipynb").touch()
+    assert dotted(viz.course_map(0)) == [28, 29]
+    assert dotted(viz.course_map(0, {0, 1, 2})) == list(range(3, 30))

@@ -1,7 +1,12 @@
 """What a picture is when a notebook shows it."""
 
+import io
 import struct
 
+import matplotlib
+import matplotlib.image
+import numpy as np
+import pytest
 from IPython.core.interactiveshell import InteractiveShell
 from matplotlib.figure import Figure
 
@@ -22,3 +27,25 @@ def test_a_picture_keeps_its_dots_and_its_alternative_text_beside_a_widget(monke
     assert (width, height) == (800, 600)  # two dots a pixel
     assert metadata["image/png"] == {"width": 400, "height": 300, "alt": "A line."}
     assert data["text/plain"] == "A line."
+
+
+def luminance(colour):
+    rgb = np.array(matplotlib.colors.to_rgb(colour))
+    return np.array([0.2126, 0.7152, 0.0722]) @ np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+
+
+@pytest.mark.parametrize("ground", ["#FFFFFF", "#111111"])  # of JupyterLab's light theme and of its dark one
+def test_text_and_colours_are_seen_on_light_and_on_dark(ground):
+    def contrast(colour):  # as WCAG 2 has it
+        one, other = sorted((luminance(colour) + 0.05, luminance(ground) + 0.05))
+        return other / one
+
+    assert contrast(style.INK) > 4.2
+    assert min(map(contrast, style.COLOURS.values())) > 1.7
+    assert min(map(contrast, (style.MAIN, style.SECOND, style.REST, *(colour for colour, _ in style.LINES)))) > 2.2
+
+
+def test_a_picture_has_no_ground_of_its_own():
+    figure, axes = style.styled(style.picture)()
+    axes.plot([0, 1])
+    assert matplotlib.image.imread(io.BytesIO(figure.png(1)))[2, 2, 3] == 0
