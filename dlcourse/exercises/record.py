@@ -140,10 +140,10 @@ class Map:
 
     def _repr_html_(self) -> str:
         def square(exercise: Exercise, done: bool) -> str:
-            colour, word = ("#0B6E75", "done") if done else ("transparent", "not yet")
+            colour, word = ("#0F7F87", "done") if done else ("transparent", "not yet")
             label = html.escape(f"{exercise.id} {exercise.title}: {word}")
             style = (
-                f"display:inline-block;width:14px;height:14px;margin:2px;border:1px solid #0B6E75;background:{colour}"
+                f"display:inline-block;width:14px;height:14px;margin:2px;border:1px solid #0F7F87;background:{colour}"
             )
             return f'<span role="img" aria-label="{label}" title="{label}" style="{style}"></span>'
 

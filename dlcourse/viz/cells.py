@@ -74,7 +74,7 @@ def _cells(
     tones: bool,
 ) -> None:
     for (row, column), value in np.ndenumerate(array):
-        if isinstance(value, float) and np.isnan(value):
+        if not isinstance(value, str) and np.isnan(value):
             continue
         behind = pale is not None and pale[row, column]
         share = 0.0 if marked is None else float(marked[row, column])

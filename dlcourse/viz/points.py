@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
+from matplotlib.ticker import LogLocator
 
 from dlcourse.units import binary
 from dlcourse.viz.style import COLOURS, MAIN, REST, Picture, duration, picture, short, styled, title
@@ -20,9 +20,8 @@ SIDES = {
 
 @styled
 def points(
-    places: Mapping[str, tuple[float, float]], finding: str, circumstances: str = "", *, joined: bool = False,
-    xlabel: str = "time of the processor", ylabel: str = "bytes beside input and output",
-) -> Picture:  # fmt: skip
+    places: Mapping[str, tuple[float, float]], finding: str, circumstances: str = "", *, joined: bool = False
+) -> Picture:
     """A point for each of `places`, {name: (bytes, seconds)}, on logarithmic axes. Nearer to the lower left corner is better.
     joined: draw a line from each point to the next, with all names at the right of it. Raises ValueError for none."""
     if not places:
@@ -38,29 +37,21 @@ def points(
         words = f"{name}: {binary(size)}, {duration(took)}"
         axes.annotate(words, (max(seconds) if joined else took, size), (12 if joined else 8, 0), size=10,
                       textcoords="offset points", va="center")  # fmt: skip
-    axes.set_xlim(min(seconds) / 1.3, 1.1 * max(seconds) * max(1.35, (max(seconds) / min(seconds)) ** 0.5))
-    powers = range(int(np.floor(np.log2(min(sizes)))), int(np.ceil(np.log2(max(sizes)))) + 1)
-    step = max(1, len(powers) // 6)
-    axes.set_yticks([2.0**p for p in powers[::step]], [short(2.0**p) for p in powers[::step]])
-    axes.set_ylim(min(sizes) / 1.6, max(sizes) * 1.6)
-    ticks = _ticks(*axes.get_xlim())
-    axes.set_xticks(ticks, [duration(tick) for tick in ticks])
+    spread = max(seconds) / min(seconds)
+    axes.set(xlim=(min(seconds) / 1.3, 1.1 * max(seconds) * max(1.35, spread**0.5)))
+    axes.set(
+        ylim=(min(sizes) / 1.6, max(sizes) * 1.6),
+        xlabel="time of the processor",
+        ylabel="bytes beside input and output",
+    )
+    axes.xaxis.set_major_locator(LogLocator(subs=(1,) if spread > 30 else (1, 1.5, 2, 3, 4, 6)))
+    axes.xaxis.set_major_formatter(lambda seconds, _: duration(seconds))
+    axes.yaxis.set_major_formatter(lambda size, _: short(size))
     axes.minorticks_off()
-    axes.set(xlabel=xlabel, ylabel=ylabel)
     title(figure, finding, circumstances)
     listed = "; ".join(f"{name} {binary(size)} and {duration(took)}" for name, (size, took) in places.items())
     figure.alt = f"{finding}. A point for each: {listed}."
     return figure
-
-
-def _ticks(low: float, high: float) -> list[float]:
-    """Round numbers between the two: as few as are at least three."""
-    found: list[float] = []
-    for steps in ((1.0,), (1.0, 2.0, 5.0), (1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0)):
-        found = [step * 10.0**power for power in range(-7, 5) for step in steps if low < step * 10.0**power < high]
-        if len(found) >= 3:
-            break
-    return found
 
 
 @styled

@@ -30,6 +30,7 @@ def test_a_map_of_nothing_is_open_everywhere():
     assert drawn.startswith("0 of ")
     assert record.DONE not in drawn and record.OPEN in drawn
     assert "■" not in progress()._repr_html_() and "not yet" in progress()._repr_html_()
+    assert "background:white" not in progress()._repr_html_()  # in the dark theme white looks done
 
 
 def test_a_right_answer_fills_its_square_and_a_later_wrong_one_does_not_empty_it():

@@ -174,7 +174,7 @@ known = len(ipywidgets.widgets.widget._instances)
     """
 params = model.init((8, 8, 1), np.random.default_rng(0))
 with Dashboard(every=0.01) as live:
-    button = live.live.button
+    button = live.button
     history = fit(model, params, data, optimizer=optim.Adam(), epochs=2, progress=False,
                   callbacks=[live, lambda step: button.click() if step.step == 9 else None])
 """,
@@ -219,12 +219,12 @@ WORK = """
 import numpy as np
 held["x"] = np.ones(2**17)
 until = time.monotonic() + 20
-while live.samples[-1].kinds["held"] < 2**20 and time.monotonic() < until:
+while live.monitor.samples[-1].kinds["held"] < 2**20 and time.monotonic() < until:
     time.sleep(0.02)
-print(live.samples[-1].kinds["held"], live.monitor.running)
+print(live.monitor.samples[-1].kinds["held"], live.monitor.running)
 """
 BUTTON = """
-button = live.live.button
+button = live.button
 button.click()
 import ipywidgets
 print(live.monitor.running, [w for w in ipywidgets.Widget.get_manager_state()["state"].values() if "Button" in w["model_name"]])
@@ -297,4 +297,4 @@ def test_outside_of_a_notebook_nothing_is_shown(capsys):
         pass
     assert capsys.readouterr().out == ""
     assert not live.monitor.running
-    assert len(live.table().lines) >= 3
+    assert len(live.monitor.table().lines) >= 3
