@@ -13,7 +13,7 @@ from typing import Any, Self
 from matplotlib.patheffects import withStroke
 
 from dlcourse import tree
-from dlcourse.memory import Bill, Monitor, resident, traced_peak
+from dlcourse.memory import Bill, Monitor, resident_now, traced_peak
 from dlcourse.train import Step
 from dlcourse.units import binary
 from dlcourse.viz.bill import ORDER
@@ -127,7 +127,7 @@ class Dashboard(Live):
         if threading.current_thread() is threading.main_thread():
             self._interrupt = signal.signal(signal.SIGINT, lambda *_: self.stop())
         self._show()
-        self._resident = resident().total
+        self._resident = resident_now().total
         self._open = True
         return self
 
@@ -150,7 +150,7 @@ class Dashboard(Live):
         if self._traced is not None:
             self.traced[step.step] = self._traced.peak + sum(self._persistent.values())
             self._traced = None
-        self.resident.append(resident().total)
+        self.resident.append(resident_now().total)
         self._step = replace(step, params={}, slots={})  # without its arrays, which would live on with this object
         ending = "; it ends here" if self._stop.is_set() else ""
         self._draw(f"Epoch {step.epoch}, step {step.step} of {step.steps}, loss {step.loss:.3f}{ending}")
