@@ -8,12 +8,16 @@ read the list and nothing else.
 import math
 from collections.abc import Collection, Mapping, Sequence
 from itertools import pairwise
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from dlcourse.layers.base import Layer, Shape
 from dlcourse.plan import Plan
+
+if TYPE_CHECKING:  # the layers import this module: those with layers inside have a list of calls of their own
+    from dlcourse.layers.base import Layer
+
+Shape = tuple[int, ...]
 
 
 class Value(NamedTuple):
@@ -37,7 +41,7 @@ class Call(NamedTuple):
 
     number: int
     name: str
-    layer: Layer
+    layer: "Layer"
     inputs: tuple[Value, ...]
     output: Value
     plan: Plan

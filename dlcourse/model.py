@@ -10,26 +10,7 @@ import numpy as np
 from dlcourse.calls import Call, Value
 from dlcourse.layers import Layer
 from dlcourse.layers.base import Params, Shape, dtype_of, wrong_dy
-
-
-def plainly(moment: str, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
-    """The usual `call` of a network: -> function(*arguments, **options).
-
-    `moment` says what is called, "conv2d_1, forward". A ValueError, TypeError or KeyError of a layer comes out with the
-    layer's kind and name before its text. Another `call` does something around this one: it measures, it writes a trace,
-    it looks at the result. It must hold none of the arguments when it returns, or backward frees nothing.
-    """
-    try:
-        return function(*arguments, **options)
-    except (ValueError, TypeError, KeyError) as error:
-        name, comma, _ = moment.rpartition(", ")
-        if not comma:
-            raise
-        kind = TypeError if isinstance(error, TypeError) else ValueError
-        text = f"{error} is missing from its parameters, or from what it keeps"
-        layer = getattr(function, "__self__", None)
-        who = f"'{name}'" if layer is None else f"{type(layer).__name__} '{name}'"
-        raise kind(f"{who}: {text if isinstance(error, KeyError) else error}") from error
+from dlcourse.layers.chain import named_layers, plainly
 
 
 class Saved(dict[str, Any]):
@@ -55,17 +36,7 @@ class Sequential:
 
     def __init__(self, layers: Iterable[Any]) -> None:
         object.__setattr__(self, "layers", tuple(layers))
-        counts: dict[str, int] = {}
-        named: list[tuple[str, Layer]] = []
-        for i, layer in enumerate(self.layers):
-            if isinstance(layer, type) or not hasattr(layer, "forward"):
-                raise TypeError(f"Sequential: layer {i + 1} is {layer!r}; give a layer, such as ReLU()")
-            kind = type(layer).__name__.lower()
-            counts[kind] = counts.get(kind, 0) + 1
-            name = f"{kind}_{counts[kind]}"
-            inner = isinstance(layer, Sequential)
-            named += [(f"{name}/{below}", part) for below, part in layer.named()] if inner else [(name, layer)]
-        object.__setattr__(self, "_named", tuple(named))
+        object.__setattr__(self, "_named", named_layers(self.layers, "Sequential"))
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -40,6 +40,7 @@ class Layer:
     keeps: ClassVar[str] = ""
     overwrites_dy: ClassVar[bool] = False  # `gradient` can take dy as `out`
     takes_integers: ClassVar[bool] = False
+    draws: Any = False  # whether it draws random numbers in training
 
     def weights(self, *in_shapes: Shape) -> dict[str, Any]:
         """-> {name: Weight}, in the order in which they are drawn; nested if a key holds several."""

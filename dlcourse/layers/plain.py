@@ -165,6 +165,11 @@ class Dropout(Layer):
     def __post_init__(self) -> None:
         set_number(self, "rate", 0, 1, open_end=True)
 
+    @property
+    def draws(self) -> bool:
+        """Unless nothing is ever dropped."""
+        return self.rate > 0
+
     def apply(self, params: Params, x: Array, *, train: bool, rng: Any, out: Array | None = None) -> Result:
         if not train or self.rate == 0:
             return x, {}
