@@ -1,3 +1,6 @@
+import subprocess
+import sys
+
 import numpy as np
 from sklearn.datasets import load_digits
 
@@ -23,3 +26,15 @@ def test_the_split_of_digits_is_fixed_and_holds_every_class():
     np.testing.assert_array_equal(data.test.x, digits().test.x)
     assert np.bincount(data.test.y).min() >= 25
     assert data.train.y[:8].tolist() == [4, 9, 5, 8, 5, 3, 3, 9]
+
+
+def test_digits_are_the_same_read_from_the_file_or_through_scikit_learn(monkeypatch):
+    from_file = digits()
+    monkeypatch.setattr(sys.modules["dlcourse.datasets.digits"], "_file", lambda: None)
+    np.testing.assert_array_equal(digits().train.x, from_file.train.x)
+    np.testing.assert_array_equal(digits().train.y, from_file.train.y)
+
+
+def test_to_read_the_digits_does_not_load_scikit_learn():
+    code = "import sys; from dlcourse.datasets import digits; digits(); assert 'sklearn' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
