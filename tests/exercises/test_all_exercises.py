@@ -1,6 +1,7 @@
 """What holds for every exercise of the course: its data, its solution, and its cell in the notebook."""
 
 import ast
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +11,8 @@ import pytest
 import solutions
 
 from dlcourse.exercises.check import judge, peak
-from dlcourse.exercises.unit import NOTEBOOKS, Exercise, of_notebook
+from dlcourse.exercises.difference import difference
+from dlcourse.exercises.unit import NOTEBOOKS, UNITS, Exercise, of_notebook
 from notebooks import exercise_cells, exercise_of, paths, solution
 
 EXERCISES = {exercise.id: exercise for number in NOTEBOOKS for exercise in of_notebook(number)}
@@ -88,6 +90,26 @@ def test_a_known_wrong_answer_gets_its_own_sentence_and_no_other(exercise, wrong
     assert verdict.wrong is wrong, verdict.text
     assert wrong.says in verdict.text
     assert not any(other.says in verdict.text for other in exercise.wrong if other is not wrong)
+
+
+WITH_PARTS = [exercise for exercise in EXERCISES.values() if exercise.parts]
+
+
+@pytest.mark.parametrize("exercise", WITH_PARTS, ids=[exercise.id for exercise in WITH_PARTS])
+def test_right_parts_in_any_other_order_are_told_so_and_nothing_else(exercise):
+    results = [exercise.reference(*arguments) for _, arguments in exercise.cases()]
+    for order in itertools.permutations(range(len(exercise.parts))):
+        same = all(difference(result, [result[part] for part in order], exercise.rtol) == "" for result in results)
+        verdict = judge(exercise, lambda *a, order=order: tuple(exercise.reference(*a)[part] for part in order))
+        assert verdict.state == ("right" if same else "wrong"), verdict.text
+        assert same or verdict.text.splitlines()[1].startswith("The numbers are right, and stand in another order:")
+
+
+def test_a_unit_is_one_file_of_a_screen_or_two():
+    """The budget of an exercise; what is over it must be sentences that learners need."""
+    lines = {file.stem: len(file.read_text(encoding="utf-8").splitlines()) for file in UNITS.glob("e*.py")}
+    assert max(lines.values()) <= 280, max(lines, key=lambda name: lines[name])
+    assert sum(lines.values()) / len(lines) <= 110
 
 
 def test_each_has_three_known_wrong_answers_with_different_sentences(exercise):
