@@ -186,46 +186,53 @@ def _explained(
 
     right = [Called(value) for value in expected]
     open_ = {(t, part) for t, part in cells if not same(right[t], theirs[t], part)}
-    ways = []
-    for wrong, calls in known:
-        spoiled = {(t, part) for t, part in cells if not same(calls[t], right[t], part)}
-        telling = all(not isinstance(cell(right[t], part), bool | np.bool_ | str | None) for t, part in spoiled)
-        if (
-            telling
-            and len(spoiled) > 1
-            and spoiled <= open_
-            and all(same(calls[t], theirs[t], part) for t, part in spoiled)
-        ):
-            ways.append((wrong, spoiled))
-    said = []
-    for wrong, spoiled in sorted(ways, key=lambda way: -len(way[1])):
-        if spoiled <= open_:
-            open_ -= spoiled
-            said.append(wrong.says)
-    found: dict[str, list[str]] = {}
+    spoils = [{(t, part) for t, part in cells if not same(calls[t], right[t], part)} for _, calls in known]
+    ways = [
+        (wrong, spoiled)
+        for (wrong, calls), spoiled in zip(known, spoils, strict=True)
+        if len(spoiled) > 1
+        and spoiled <= open_
+        and all(same(calls[t], theirs[t], part) for t, part in spoiled)
+        and not any(isinstance(cell(right[t], part), bool | np.bool_ | str | None) for t, part in spoiled)
+    ]
+    said: list[str] = []
+
+    def tell(ways: list[tuple[Wrong, set[tuple[int, int]]]]) -> None:
+        for wrong, spoiled in sorted(ways, key=lambda way: -len(way[1])):
+            if spoiled <= open_:
+                open_.difference_update(spoiled)
+                said.append(wrong.says)
 
     def fact(calls: list[Called], part: int, others: dict[str, list[Any]], besides: bool) -> str:
         """What is certain about a part of theirs, against that of the right or of a known wrong answer."""
         of, mine = [cell(one, part) for one in calls], [cell(one, part) for one in theirs]
         return recognise.fact(of, mine, arguments, others, besides)
 
-    first = _first_difference(exercise, failed, len(trials), function)
-    wrong_parts = sorted({part for _, part in open_}) if returned else []
-    for part in wrong_parts:
-        others = {
-            parts[other]: [cell(one, other) for one in right] for other in range(count) if split and other != part
-        }
+    # first what explains a part on every input, then what explains it on some
+    tell([(wrong, spoiled) for wrong, spoiled in ways if not any(p in _parts(spoiled) for _, p in open_ - spoiled)])
+    found: dict[str, list[int]] = {}
+    for part in sorted(_parts(open_)) if returned else ():
+        others = {parts[o]: [cell(one, o) for one in right] for o in range(count) if split and o != part}
         if certain := fact(right, part, others, False):
-            found.setdefault(certain, []).append(parts[part] if split else "the result")
-    if wrong_parts and not found and not said:  # a known mistake, and a factor or a sign besides?
-        for wrong, calls in known:
-            if all(called.returned and (not split or _has_parts(called, count)) for called in calls):
-                theirs_too = {part for t, part in cells if not same(calls[t], right[t], part)}
-                besides = {fact(calls, part, {}, True) for part in wrong_parts}
-                if theirs_too == set(wrong_parts) and len(besides) == 1 and "" not in besides:
+            found.setdefault(certain, []).append(part)
+    in_general = {part for those in found.values() for part in those}
+    tell([(wrong, spoiled) for wrong, spoiled in ways if not _parts(spoiled) & in_general])
+    first = _first_difference(exercise, failed, len(trials), function)
+    if returned and not found and not said:  # a known mistake, and another kind of numbers besides?
+        for (wrong, calls), spoiled in zip(known, spoils, strict=True):
+            if _parts(spoiled) == _parts(open_) and all(
+                c.returned and (not split or _has_parts(c, count)) for c in calls
+            ):
+                besides = {fact(calls, part, {}, True) for part in _parts(open_)}
+                if len(besides) == 1 and "" not in besides:
                     return None, [wrong.says, f"And {besides.pop()}.", first]
-    said += [f"In {' and '.join(those)} {fact}." for fact, those in found.items()]
+    for certain, those in found.items():
+        said.append(f"In {' and '.join(parts[part] for part in those) if split else 'the result'} {certain}.")
     return None, [*said, first] if open_ else said
+
+
+def _parts(cells: set[tuple[int, int]]) -> set[int]:
+    return {part for _, part in cells}
 
 
 def _has_parts(called: Called, count: int) -> bool:

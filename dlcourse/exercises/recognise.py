@@ -62,14 +62,14 @@ def fact(
     besides: bool = False,
 ) -> str:
     """What is certain about one part that is wrong; "" if nothing is. One entry for each input; `others` are the expected
-    other parts of the result. besides: only a sign, a factor or a dtype, which come beside another mistake."""
+    other parts of the result. besides: only a sign, a dtype, or numbers for bytes, which come beside another mistake."""
     triples = zip(map(_numbers, expected), map(_numbers, got), arguments, strict=True)
     pairs = [(e, g, a) for e, g, a in triples if e is not None and g is not None and e.dtype != bool]
     if len(pairs) < len(expected) or not any(e.size for e, _, _ in pairs):
         return ""
     sure = ("the sign is the", "the numbers are right, their")
     for text, wanted in _candidates(pairs, others):
-        said = not besides or text.startswith(sure) or text.endswith((")", "itemsize"))
+        said = not besides or text.startswith(sure) or text.endswith("small by the factor itemsize")
         if said and _holds(pairs, wanted):
             return text
     return ""
@@ -82,10 +82,6 @@ def _candidates(pairs: Pairs, others: dict[str, list[Any]]) -> Iterator[tuple[st
     def each(change: Callable[..., Any]) -> list[np.ndarray | None]:
         return [_tried(change, *pair) for pair in pairs]
 
-    for name, of_other in others.items():
-        yield f"stands what {name} should be", [_numbers(value) for value in of_other]
-    for name in arguments:
-        yield f"stands {name} as it came in", [_numbers(a[name]) for _, _, a in pairs]
     kinds = next(((g.dtype, e.dtype) for e, g, _ in pairs if e.dtype != g.dtype), ("", ""))
     yield f"the numbers are right, their dtype is not: {kinds[0]}, not {kinds[1]}", each(lambda e, g, a: e)
     yield (
@@ -114,6 +110,10 @@ def _candidates(pairs: Pairs, others: dict[str, list[Any]]) -> Iterator[tuple[st
         shown = max(factor, 1 / factor)
         hint = next((text for known, text in FACTORS.items() if abs(known - shown) < 1e-6 * known), "")
         yield _times(f"{shown:.6g}{hint}", factor > 1), each(lambda e, g, a: e * factor)
+    for name, of_other in others.items():
+        yield f"stands what {name} should be", [_numbers(value) for value in of_other]
+    for name in arguments:
+        yield f"stands {name} as it came in", [_numbers(a[name]) for _, _, a in pairs]
     for name in _sizes(arguments):
         yield _times(name, True), each(lambda e, g, a, name=name: e * _sizes(a)[name])
         yield _times(name, False), each(lambda e, g, a, name=name: e / _sizes(a)[name])
