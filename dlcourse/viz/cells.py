@@ -36,10 +36,8 @@ def cells(
     if wrong:
         raise ValueError(f"cells draws arrays of two axes, with at most {LARGEST} rows and columns; got {wrong}")
     aside = max(0.085 * len(line) for name in arrays for line in name.split("\n")) + 0.3
-    wide = [
-        CELL * a.shape[1] if down else max(CELL * a.shape[1], 0.085 * len(name.split("\n")[0]))
-        for name, a in arrays.items()
-    ]
+    words = [0.0 if down else 0.085 * len(name.split("\n")[0]) for name in arrays]
+    wide = [max(CELL * a.shape[1], word) for a, word in zip(arrays.values(), words, strict=True)]
     high = [CELL * a.shape[0] for a in arrays.values()]
     under = 0.3 + 0.2 * any("\n" in name for name in arrays)
     width = aside + max(wide) + 0.2 if down else sum(wide) + 0.4 * len(wide) + 0.1
@@ -64,15 +62,7 @@ def cells(
     return axes.figure
 
 
-def _cells(
-    axes: Any,
-    left: float,
-    top: float,
-    array: np.ndarray,
-    marked: np.ndarray | None,
-    pale: np.ndarray | None,
-    tones: bool,
-) -> None:
+def _cells(axes: Any, left: float, top: float, array: np.ndarray, marked: Any, pale: Any, tones: bool) -> None:
     for (row, column), value in np.ndenumerate(array):
         if not isinstance(value, str) and np.isnan(value):
             continue

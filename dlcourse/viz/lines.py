@@ -40,15 +40,8 @@ def lines(
         x, y = curve if isinstance(curve, tuple) else (range(1, len(curve) + 1), curve)
         x, y = np.asarray(x, float), np.asarray(y, float)
         shown = np.isfinite(y) & ((y > 0) | ("y" not in log))
-        axes.plot(
-            np.where(shown, x, np.nan),
-            np.where(shown, y, np.nan),
-            dashes,
-            color=colour,
-            marker=marker,
-            ms=4,
-            label=name,
-        )
+        drawn = np.where(shown, x, np.nan), np.where(shown, y, np.nan)
+        axes.plot(*drawn, dashes, color=colour, marker=marker, ms=4, label=name)
         low, high = (limit if limit is not None else far for limit, far in zip(limits, (-np.inf, np.inf), strict=True))
         seen = np.flatnonzero(shown & (y >= low) & (y <= high))
         if len(seen):
@@ -116,14 +109,8 @@ def draw_loss(axes: Any, history: History) -> None:
     if history.epochs:
         length = _steps_per_epoch(history)
         ends = [length * number for number in range(1, len(history.epochs) + 1)]
-        axes.hlines(
-            history.column("loss"),
-            [end - length for end in ends],
-            ends,
-            color=INK,
-            linewidth=2.5,
-            label="mean of an epoch",
-        )
+        starts = [end - length for end in ends]
+        axes.hlines(history.column("loss"), starts, ends, color=INK, linewidth=2.5, label="mean of an epoch")
         if checked := history.column("val_loss"):
             axes.plot(ends, checked, "o", color=SECOND, label="validation")
     axes.set(xlabel="step", ylabel="loss", ylim=(0, 1.05 * float(np.percentile(finite, 99)) if finite else 1))

@@ -84,19 +84,15 @@ def _keep_own_png() -> None:
     """The inline backend, which any widget loads, has a PNG of its own for every Figure, with half the dots and no
     alternative text. In IPython, register the PNG of Picture for Picture: the nearer class wins."""
     ipython = sys.modules.get("IPython")
-    shell = ipython.get_ipython() if ipython else None
-    if shell is not None:
-        shell.display_formatter.formatters["image/png"].for_type(
-            Picture, lambda shown: (shown.png(), shown._repr_mimebundle_()[1]["image/png"])
-        )
+    if ipython and (shell := ipython.get_ipython()) is not None:
+        png = shell.display_formatter.formatters["image/png"]
+        png.for_type(Picture, lambda shown: (shown.png(), shown._repr_mimebundle_()[1]["image/png"]))
 
 
 _keep_own_png()
 
 
-def picture(
-    rows: int = 1, columns: int = 1, *, width: float = 7.2, height: float = 3.6, **axes: Any
-) -> tuple[Any, Any]:
+def picture(rows: int = 1, columns: int = 1, *, width: float = 7.2, height: float = 3.6, **axes: Any) -> Any:
     """-> (Picture, its axes), as `plt.subplots` gives them. Sizes in units of 100 pixels; at a width of 7.2 the text can
     still be read when a narrow window makes the picture smaller. In a notebook call `use()` before, so that all text in
     the picture has the look too; in a function, decorate it with `styled`."""
@@ -108,7 +104,7 @@ def picture(
 def canvas(width: float, height: float, finding: str = "", circumstances: str = "") -> tuple[Any, float]:
     """-> (axes over a whole picture, in units of 100 pixels from its upper left corner; where the room under the title
     begins). `height` is that of the room."""
-    top = _title_height(finding, circumstances, width)
+    top = 0.1 + 0.24 * (len(_wrapped(finding, width).splitlines()) + bool(circumstances))
     figure, axes = picture(width=width, height=top + height)
     figure.set_layout_engine("none")
     axes.set(position=(0, 0, 1, 1), xlim=(0, width), ylim=(top + height, 0))
@@ -137,10 +133,6 @@ def title(over: Any, finding: str, circumstances: str = "") -> None:
 
 def _wrapped(words: str, width: float) -> str:
     return textwrap.fill(words, int(8 * width))  # letters of 13 points, bold
-
-
-def _title_height(finding: str, circumstances: str, width: float) -> float:
-    return 0.1 + 0.24 * len(_wrapped(finding, width).splitlines()) + 0.24 * bool(circumstances)
 
 
 def unit(largest: float) -> tuple[int, str]:
