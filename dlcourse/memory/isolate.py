@@ -283,8 +283,8 @@ def wall(budget: int | str) -> Iterator[None]:
 def _hold_lowest() -> None:
     import resource
 
-    limits = [*_walls, *([_without] if _without != resource.RLIM_INFINITY else [])]
-    hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
+    hard = resource.getrlimit(resource.RLIMIT_DATA)[1]  # a block may have lowered it
+    limits = [limit for limit in (*_walls, _without, hard) if limit != resource.RLIM_INFINITY]
     resource.setrlimit(resource.RLIMIT_DATA, (min(limits, default=resource.RLIM_INFINITY), hard))
 
 

@@ -82,7 +82,7 @@ def find_leak(step: Callable[[], Any], steps: int = 5, *, warm_up: int = 2) -> L
     name = name_of(step)
     with tracing(FRAMES), _collector_rests():
         for _ in range(warm_up):
-            refuse_unrun(step(), f"what {name} returned")
+            refuse_unrun(step(), name)
         levels = _levels(step, steps)
         if levels[-1] <= levels[0]:
             return Leaks([], 0, levels)

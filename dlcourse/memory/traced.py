@@ -31,6 +31,7 @@ if hasattr(os, "register_at_fork"):
 P = ParamSpec("P")
 T = TypeVar("T")
 ENDED = "could not measure: tracing was ended inside the block (tracemalloc.stop or clear_traces)"
+UNRUN = "could not measure work that is still to be run"
 MAX_ARRAYS_SHOWN = 8
 
 _begin, _set_back = tracemalloc.start, tracemalloc.reset_peak
@@ -43,7 +44,10 @@ def name_of(function: Any) -> str:
     name = getattr(function, "__qualname__", repr(function))
     if not callable(function):
         raise TypeError(f"expected a function, got {name}")
-    refuse_unrun(function, name)
+    kinds = (inspect.isgeneratorfunction, inspect.iscoroutinefunction, inspect.isasyncgenfunction)
+    call = getattr(type(function), "__call__", None)  # noqa: B004  of an object that can be called
+    if any(kind(function) or kind(call) for kind in kinds):
+        raise TypeError(f"{UNRUN}: {name} is a generator or coroutine function")
     return name
 
 
@@ -55,17 +59,12 @@ def text_of(error: BaseException) -> str:
         return "(its text cannot be made)"
 
 
-def refuse_unrun(thing: Any, name: str) -> None:
-    """TypeError if `thing` is a generator or coroutine, or a function of one: then nothing of the work has been done, and
-    a measurement would report next to nothing."""
-    kinds = (inspect.isgeneratorfunction, inspect.iscoroutinefunction, inspect.isasyncgenfunction)
-    call = getattr(type(thing), "__call__", None)  # noqa: B004  of an object that can be called
-    function = any(kind(thing) or kind(call) for kind in kinds)
-    unrun = inspect.isgenerator(thing) or inspect.isawaitable(thing) or inspect.isasyncgen(thing)
-    if unrun or function:
-        if inspect.iscoroutine(thing):
-            thing.close()  # else Python warns that it was never awaited
-        raise TypeError(f"could not measure: {name} is a generator or coroutine, whose work is still to be run")
+def refuse_unrun(result: Any, name: str) -> None:
+    """TypeError if a function returned a generator or a coroutine: a measurement of it would report next to nothing."""
+    if inspect.isgenerator(result) or inspect.isawaitable(result) or inspect.isasyncgen(result):
+        if inspect.iscoroutine(result):
+            result.close()  # else Python warns that it was never awaited
+        raise TypeError(f"{UNRUN}: {name} returned a generator or coroutine")
 
 
 class Block(contextlib.ContextDecorator, Generic[T]):
@@ -88,7 +87,7 @@ class Block(contextlib.ContextDecorator, Generic[T]):
         def inside(*args: Any, **kwargs: Any) -> Any:
             with self._make():
                 result = function(*args, **kwargs)
-                refuse_unrun(result, f"what {name} returned")
+                refuse_unrun(result, name)
                 return result
 
         return inside

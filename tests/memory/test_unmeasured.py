@@ -154,18 +154,18 @@ UNRUN = [generator, coroutine, stream, functools.partial(coroutine), Callable()]
 @pytest.mark.parametrize("function", UNRUN)
 def test_a_generator_or_coroutine_function_is_refused(function):
     for tool in (assert_peak("1 MiB"), wall("1 MiB"), meter(), traced_peak()):
-        with pytest.raises(TypeError, match="whose work is still to be run"):
+        with pytest.raises(TypeError, match="work that is still to be run"):
             tool(function)
     for call in (find_leak, isolated):
-        with pytest.raises(TypeError, match="whose work is still to be run"):
+        with pytest.raises(TypeError, match="work that is still to be run"):
             call(function)
 
 
 @pytest.mark.parametrize("function", UNRUN)
 def test_so_is_a_function_that_returns_one(function):
-    with pytest.raises(TypeError, match="whose work is still to be run"):
+    with pytest.raises(TypeError, match="work that is still to be run"):
         assert_peak("1 MiB")(lambda: function())()
-    with pytest.raises(TypeError, match="whose work is still to be run"):
+    with pytest.raises(TypeError, match="work that is still to be run"):
         find_leak(lambda: function())
 
 

@@ -101,6 +101,18 @@ def test_products_in_several_threads_find_their_buffers_under_the_wall():
     assert isolated(run).value == 300
 
 
+@linux
+def test_a_block_that_lowers_the_hard_limit_keeps_its_result():
+    def run():
+        import resource
+
+        with wall("400 MiB"):
+            resource.setrlimit(resource.RLIMIT_DATA, (2**40, 2**40))
+            return 5
+
+    assert isolated(run).value == 5
+
+
 def test_elsewhere_it_says_that_there_is_no_such_limit(monkeypatch):
     monkeypatch.setattr(sys, "platform", "darwin")
     with pytest.raises(OSError, match=r"wall\('1 MiB'\): darwin has no limit"), wall("1 MiB"):
