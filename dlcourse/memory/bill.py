@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -49,10 +49,26 @@ class Moment:
 
 
 @dataclass(frozen=True, repr=False)
-class Bill(Shown):
-    """A row a layer, a column a kind; the moments of the step in order; the peak and where it is reached."""
+class Rows(Shown):
+    """What the bill and the ledger share: a row a layer, a column a kind."""
 
     rows: tuple[Row, ...]
+
+    def total(self, kind: str) -> int:
+        """One column's sum over the layers."""
+        return sum(getattr(row, kind) for row in self.rows)
+
+    def _rows_table(self, notes: list[str], least_workspace: int = 0) -> Table:
+        """A workspace of less than `least_workspace` bytes is shown as none."""
+        columns = [*KINDS, *(["buffers"] if self.total("buffers") else [])]
+        rows = [replace(row, workspace=0) if row.workspace < least_workspace else row for row in self.rows]
+        return bytes_table("layer", columns, [(row.name, [getattr(row, k) for k in columns]) for row in rows], notes)
+
+
+@dataclass(frozen=True, repr=False)
+class Bill(Rows):
+    """The moments of the step in order; the peak and where it is reached; and a row a layer, a column a kind."""
+
     moments: tuple[Moment, ...]
     batch_size: int
     micro_batch: int
@@ -71,10 +87,6 @@ class Bill(Shown):
     @property
     def _highest(self) -> Moment:
         return max(self.moments, key=lambda moment: moment.total)
-
-    def total(self, kind: str) -> int:
-        """One column's sum over the layers."""
-        return sum(getattr(row, kind) for row in self.rows)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers, for JSON."""

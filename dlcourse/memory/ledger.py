@@ -5,7 +5,7 @@ import gc
 import tracemalloc
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,8 +13,8 @@ import numpy as np
 from dlcourse import losses, tree
 from dlcourse.gradients import Batch, at_least, batch_gradients, param_dtype
 from dlcourse.layers.base import Params
-from dlcourse.memory.bill import KINDS, Bill, Row, check_arguments
-from dlcourse.memory.tables import Shown, Table, bytes_table
+from dlcourse.memory.bill import KINDS, Bill, Row, Rows, check_arguments
+from dlcourse.memory.tables import Shown, Table
 from dlcourse.memory.traced import reset_traced_peak, traced_array_bytes, traced_peak
 from dlcourse.model import Sequential, plainly
 from dlcourse.units import binary
@@ -98,7 +98,7 @@ class SavedArray(NamedTuple):
 
 
 @dataclass(frozen=True, repr=False)
-class Ledger(Shown):
+class Ledger(Rows):
     """Measured bytes of one step.
 
     rows: those of one micro-batch. `workspace` is what a call held and let go again, the larger of forward and backward,
@@ -111,15 +111,10 @@ class Ledger(Shown):
     kept: each array that waits for backward.
     """
 
-    rows: tuple[Row, ...]
     peak: int
     unattributed: int
     moments: dict[str, int]
     kept: tuple[SavedArray, ...]
-
-    def total(self, kind: str) -> int:
-        """One column's sum over the layers."""
-        return sum(getattr(row, kind) for row in self.rows)
 
     @property
     def peak_at(self) -> str:
@@ -158,9 +153,7 @@ class Ledger(Shown):
     def _table(self) -> Table:
         place = f", in {self.peak_at}" if self.peak_at else ""
         notes = [f"measured peak {{{self.peak}}}{place}; unattributed: {self.unattributed} bytes"]
-        columns = [*KINDS, *(["buffers"] if self.total("buffers") else [])]
-        rows = [replace(row, workspace=0) if row.workspace < SMALL_BYTES else row for row in self.rows]
-        return bytes_table("layer", columns, [(row.name, [getattr(row, k) for k in columns]) for row in rows], notes)
+        return self._rows_table(notes, SMALL_BYTES)
 
 
 @contextmanager
@@ -191,13 +184,6 @@ class Watch:
         self.peaks[moment] = max(self.peaks.get(moment, 0), peak)
         self.workspace[moment] = max(self.workspace.get(moment, 0), peak - now)
         return result
-
-    def reset(self) -> dict[str, int]:
-        """Begin anew. The names stay, so that what is watched next makes no new entries. -> workspace until now."""
-        before = dict(self.workspace)
-        for seen in (self.peaks, self.workspace):
-            seen.update(dict.fromkeys(seen, 0))
-        return before
 
 
 def ledger(
@@ -234,9 +220,9 @@ def ledger(
         if optimizer is not None:
             call("update", optimizer.update, params, grads, slots)
 
-    watch = Watch()
-    micro = _one_micro_batch(model, params, batch, loss, optimizer, watch)
-    cold = watch.reset()
+    cold = Watch()
+    grads, data, kept, unattributed = _one_micro_batch(model, params, batch, loss, optimizer, cold)
+    watch = Watch(dict.fromkeys(cold.peaks, 0), dict.fromkeys(cold.peaks, 0))  # a moment's entry is there before it
     moments = {}
     if workers == 1 or batch.micro_batches == 1:
         with small_buffers(), traced_peak():
@@ -253,35 +239,26 @@ def ledger(
             name,
             params=tree.nbytes(tree.trainable(params.get(name))),
             grads=nbytes,
-            saved=sum(array.nbytes for array in micro.kept if array.layer == name),
+            saved=sum(array.nbytes for array in kept if array.layer == name),
             # The smaller of two runs: first-run imports and other threads only ever add bytes.
             workspace=max(
-                min(seen.get(f"{name}, {way}", 0) for seen in (cold, watch.workspace))
+                min(seen.workspace.get(f"{name}, {way}", 0) for seen in (cold, watch))
                 for way in ("forward", "backward")
             ),
             slots=sum(tree.nbytes(slot.get(name)) for slot in state.values()),
             buffers=tree.nbytes(tree.buffers(params.get(name))),
         )
-        for name, nbytes in micro.grads.items()
+        for name, nbytes in grads.items()
     ]
-    data = Row("input", data=micro.data)
-    return Ledger((*rows, data), persistent + traced.peak, micro.unattributed, moments, micro.kept)
-
-
-class _MicroBatch(NamedTuple):
-    """What a micro-batch showed, in bytes: its gradients by layer, its inputs, the arrays that it keeps; and the largest
-    difference, at three quiet points, between the growth of NumPy's traced bytes and the arrays found by walking."""
-
-    grads: dict[str, int]
-    data: int
-    kept: tuple[SavedArray, ...]
-    unattributed: int
+    return Ledger((*rows, Row("input", data=data)), persistent + traced.peak, unattributed, moments, kept)
 
 
 def _one_micro_batch(
     model: Sequential, params: Params, batch: Batch, loss: Any, optimizer: Any, watch: Watch
-) -> _MicroBatch:
-    """Run the first micro-batch and an update, each layer through `watch`."""
+) -> tuple[dict[str, int], int, tuple[SavedArray, ...], int]:
+    """Run the first micro-batch and an update, each layer through `watch`. -> the bytes of the gradients by layer and of the
+    inputs; the saved arrays; and the largest difference, at three quiet points, between the growth of NumPy's traced bytes
+    and the arrays found by walking."""
     off = []
 
     def quiet_point(found: Any) -> None:
@@ -306,20 +283,17 @@ def _one_micro_batch(
             watch.call("update", optimizer.update, params, grads, slots)
             made = {name: slot for name, slot in slots.items() if not isinstance(slot, int)}
             quiet_point([x, targets, grads, made])
-        return _MicroBatch({name: tree.nbytes(grads.get(name)) for name in names}, tree.nbytes(x), kept, max(off))
+        return {name: tree.nbytes(grads.get(name)) for name in names}, tree.nbytes(x), kept, max(off)
 
 
 def _saved_arrays(saved: Params, x: np.ndarray) -> tuple[SavedArray, ...]:
     """Each array in `saved` once, however many layers keep it, in the order of forward."""
-    first = dict.fromkeys(tree.owners(x), "input")
-    arrays: dict[int, np.ndarray] = {}
-    users: dict[int, list[str]] = {}
+    inputs = tree.owners(x)
+    found: dict[int, tuple[np.ndarray, list[str]]] = {}
     for name, own_saved in saved.items():
         for key, array in tree.owners(own_saved).items():
-            arrays[key] = array
-            users.setdefault(key, []).insert(0, name)
-            first.setdefault(key, name)
+            found.setdefault(key, (array, []))[1].insert(0, name)
     return tuple(
-        SavedArray(first[key], array.shape, str(array.dtype), array.nbytes, tuple(users[key]))
-        for key, array in arrays.items()
+        SavedArray("input" if key in inputs else users[-1], array.shape, str(array.dtype), array.nbytes, tuple(users))
+        for key, (array, users) in found.items()
     )
