@@ -141,9 +141,7 @@ class Dashboard(Live):
     def __call__(self, step: Step) -> bool:
         """What `fit` calls after each step: True if the training is to end."""
         if not self._open:
-            raise RuntimeError(
-                "a Dashboard works in a with block: with Dashboard(bill) as live: fit(…, callbacks=[live])"
-            )
+            raise RuntimeError("use a Dashboard in a block: with Dashboard(bill) as live: fit(…, callbacks=[live])")
         slots = {name: slot for name, slot in step.slots.items() if not isinstance(slot, int)}
         self._persistent = {"params": tree.nbytes(step.params), "slots": tree.nbytes(slots)}
         self._trace.close()

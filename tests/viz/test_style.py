@@ -2,14 +2,17 @@
 
 import io
 import struct
+from base64 import b64decode
 
 import matplotlib
 import matplotlib.image
+import nbformat
 import numpy as np
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
 from matplotlib.figure import Figure
 
+import notebooks
 from dlcourse.viz import style
 
 
@@ -49,3 +52,14 @@ def test_a_picture_has_no_ground_of_its_own():
     figure, axes = style.styled(style.picture)()
     axes.plot([0, 1])
     assert matplotlib.image.imread(io.BytesIO(figure.png(1)))[2, 2, 3] == 0
+
+
+@pytest.mark.parametrize("path", notebooks.paths(), ids=notebooks.name_of)
+def test_stored_pictures_have_no_ground_and_fit_a_narrow_window(path):
+    """At 1024 pixels JupyterLab leaves about 590 for a picture: text of 10 points is still 9 pixels high if it has 890."""
+    for cell in notebooks.code_cells(nbformat.read(path, as_version=4)):
+        for output in cell.outputs:
+            if "image/png" in output.get("data", {}):
+                dots = matplotlib.image.imread(io.BytesIO(b64decode(output.data["image/png"])))
+                assert dots[1, 1, 3] == 0, cell.source
+                assert dots.shape[1] <= 2 * 890, cell.source
