@@ -190,10 +190,10 @@ def _explained(
     ways = [
         (wrong, spoiled)
         for (wrong, calls), spoiled in zip(known, spoils, strict=True)
-        if len(spoiled) > 1
-        and spoiled <= open_
+        if spoiled <= open_
         and all(same(calls[t], theirs[t], part) for t, part in spoiled)
         and not any(isinstance(cell(right[t], part), bool | np.bool_ | str | None) for t, part in spoiled)
+        and (len(spoiled) > 1 or any(_tells(cell(theirs[t], part)) for t, part in spoiled))
     ]
     said: list[str] = []
 
@@ -229,6 +229,11 @@ def _explained(
     for certain, those in found.items():
         said.append(f"In {' and '.join(parts[part] for part in those) if split else 'the result'} {certain}.")
     return None, [*said, first] if open_ else said
+
+
+def _tells(value: Any) -> bool:
+    """Whether two mistakes hardly give the same: several numbers, or a large one."""
+    return numbers_in(value) > 1 or (isinstance(value, int | float) and 1000 < abs(value) < np.inf)
 
 
 def _parts(cells: set[tuple[int, int]]) -> set[int]:

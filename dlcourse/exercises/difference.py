@@ -79,7 +79,7 @@ def _arrays(expected: np.ndarray, got: Any, rtol: float | None, what: str) -> st
     if got.dtype != expected.dtype and not (
         expected.dtype == int and got.dtype.kind in "iu" and got.itemsize > 2
     ):  # any kind of counts
-        only = ". Its numbers are right" if close(expected, np.asarray(got)) else ""
+        only = ". Its numbers are right" if got.dtype.kind in "biuf" and close(expected, np.asarray(got)) else ""
         return f"{what} has the dtype {got.dtype}, and {expected.dtype} is expected{only}"
     off = ~_near(expected, np.asarray(got), rtol)
     if not off.any():

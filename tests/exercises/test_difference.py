@@ -70,6 +70,8 @@ def test_the_same(expected, got):
         (ONES, 3, "is the number 3, and an array of shape (2, 2) is expected"),
         (ONES, ONES[:1], "has the shape (1, 2), and (2, 2) is expected"),
         (ONES, ONES.astype(float), "has the dtype float64, and float32 is expected"),
+        (ONES, np.full((2, 2), "a"), "has the dtype <U1, and float32 is expected"),
+        (ONES, np.full((2, 2), None), "has the dtype object, and float32 is expected"),
         (ONES, ONES * 2, "the result[0, 0]: expected 1, got 2; 4 of 4 numbers differ"),
         (np.array([1, 2]), np.array([1, 3]), "the result[1]: expected 2, got 3; 1 of 2 numbers differ"),
         ({"W": ONES}, {"b": ONES}, "has the keys ['b'], and ['W'] are expected"),
