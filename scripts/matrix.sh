@@ -65,7 +65,9 @@ debian() {
     id learner >/dev/null 2>&1 || useradd --create-home --shell /bin/bash learner || exit 1
     home=$(getent passwd learner | cut -d: -f6)
     for settings in "$HOME/.config/pip/pip.conf" "$HOME/.pip/pip.conf"; do  # which index a company uses
-        [ ! -e "$settings" ] || install -D -o learner -g learner "$settings" "$home/.config/pip/pip.conf"
+        [ -e "$settings" ] || continue
+        install -d -o learner -g learner "$home/.config" "$home/.config/pip"  # with -D the folders would be root's
+        install -o learner -g learner "$settings" "$home/.config/pip/pip.conf"
     done
     local folder="$home/Übung kurs/Déjà vu"
     clone "$folder"  # as root, who may read this folder where the user may not

@@ -259,8 +259,6 @@ def again(chosen: list[Path], every: bool) -> int:
 
 def alone(chosen: list[Path], every: bool) -> int:
     """What `again` starts, a process for each notebook."""
-    import matplotlib.font_manager  # noqa: F401  a first import on a machine builds the font cache, and says so
-
     try:
         wrong = again_in_one_kernel(*chosen)
     except FAILURES as error:
@@ -328,6 +326,8 @@ def main() -> int:
     parser.add_argument("notebooks", nargs="*", type=notebooks.named, help='such as "05"; all where none is named')
     parser.add_argument("--all", action="store_true", help="also what has not changed since it passed here")
     options = parser.parse_args()
+    import matplotlib.font_manager  # noqa: F401  a first import on a machine builds the font cache, and says so
+
     return EXECUTIONS[options.execution](options.notebooks or notebooks.paths(), options.all or bool(options.notebooks))
 
 

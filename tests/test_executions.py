@@ -18,6 +18,7 @@ from nbformat.v4 import new_code_cell, new_notebook, new_output
 import notebooks
 
 QUIET = Speed(1, 1)
+LARGE = "import time\n_ = b'x' * (200 * 2**20)  # each page is written, so each is there\ntime.sleep(3)"
 kernels = pytest.mark.timeout(300)
 sockets = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no sockets that are files")
 
@@ -38,7 +39,7 @@ def write(path: Path, *cells: nbformat.NotebookNode) -> Path:
 
 @kernels
 def test_nbval_compares_outputs_and_the_kernel_below_it_is_watched(tmp_path):
-    path = write(tmp_path / "a.ipynb", cell("print('as stored')", "as stored\n"), cell("_ = bytearray(200 * 2**20)"))
+    path = write(tmp_path / "a.ipynb", cell("print('as stored')", "as stored\n"), cell(LARGE))
     code, printed, seen = executions.nbval(path, strict=True)
     assert code == 0, printed
     assert seen.peak > 200 * MIB
