@@ -13,6 +13,7 @@ import numpy as np
 
 from dlcourse import layers as L
 from dlcourse import memory, optim, train
+from dlcourse.memory.tables import Table
 from dlcourse.model import Sequential
 from dlcourse.units import binary
 
@@ -113,10 +114,10 @@ def line(x: list[float], y: list[float]) -> tuple[float, float, float]:
 
 def growth_table(axis: Axis, sizes: list[Grown]) -> str:
     """One axis as text, with the lines through bytes and seconds."""
-    lines = [f"{axis.name:<12}{'ms':>10}{'traced':>12}{'predicted':>12}"]
-    lines += [
-        f"{one.value:<12}{1e3 * one.seconds:>10.1f}{binary(one.traced):>12}{binary(one.predicted):>12}" for one in sizes
-    ]
+    lines = [[axis.name, "ms", "traced", "predicted"]]
+    for one in sizes:
+        lines.append([str(one.value), f"{1e3 * one.seconds:.1f}", binary(one.traced), binary(one.predicted)])
+    notes = []
     if len(sizes) > 2:
         x = [axis.quantity(one.value) for one in sizes]
         for what, y, written in (
@@ -124,7 +125,5 @@ def growth_table(axis: Axis, sizes: list[Grown]) -> str:
             ("seconds", [one.seconds for one in sizes], lambda seconds: f"{1e3 * seconds:.3g} ms"),
         ):
             at_zero, slope, share = line(x, y)
-            lines.append(
-                f"  {what} against {axis.against}: {written(at_zero)} + {written(slope)} each, R2 = {share:.5f}"
-            )
-    return "\n".join(lines)
+            notes.append(f"{what} against {axis.against}: {written(at_zero)} + {written(slope)} each, R2 = {share:.5f}")
+    return str(Table(lines, notes, rule=False))

@@ -13,6 +13,7 @@ from typing import Any
 from dlcourse import models
 from dlcourse.bench.cases import EPOCH_IMAGES, LAYERS, Case
 from dlcourse.layers import Affine, Conv2D
+from dlcourse.memory.tables import Table
 from dlcourse.model import Sequential
 from dlcourse.units import binary
 
@@ -135,15 +136,9 @@ def table(results: list[Result]) -> str:
     ours = results[0]
     products = operations(ours.case)
     floor = f", floor for its arithmetic {1e3 * products / ours.rate:.1f} ms" if ours.rate and products else ""
-    lines = [
-        f"{ours.case}{floor}",
-        f"  {'':<21}{'median ms':>10}{'quartiles':>22}{'ratio':>7}{'peak':>10}{'grown':>10}{'traced':>10}",
-    ]
+    lines = [["", "median ms", "quartiles", "ratio", "peak", "grown", "traced"]]
     for one in results:
-        low, high = one.quartiles
-        traced = binary(one.traced) if one.traced else "-"
-        lines.append(
-            f"  {one.side:<21}{_ms(one.median):>10}{f'{_ms(low)} to {_ms(high)}':>22}{one.median / ours.median:>7.2f}"
-            f"{binary(one.resident):>10}{binary(one.grown):>10}{traced:>10}"
-        )
-    return "\n".join(lines)
+        spread, ratio = " to ".join(map(_ms, one.quartiles)), f"{one.median / ours.median:.2f}"
+        sizes = [binary(one.resident), binary(one.grown), binary(one.traced) if one.traced else "-"]
+        lines.append([one.side, _ms(one.median), spread, ratio, *sizes])
+    return f"{ours.case}{floor}\n{Table(lines, rule=False)}"

@@ -51,14 +51,8 @@ def work(side: str, case: Case, threads: int) -> Callable[[], None]:
         model.forward(params, _floats(data.x))
 
     def epoch() -> None:
-        fit: dict[str, Any] = {
-            "batch_size": case.batch,
-            "micro_batch": micro_batch,
-            "workers": workers,
-            "epochs": 1,
-            "progress": False,
-        }
-        train.fit(model, params, data, optimizer=optimizer, loss=losses.softmax_cross_entropy, seed=0, **fit)
+        cut: dict[str, Any] = {"batch_size": case.batch, "micro_batch": micro_batch, "workers": workers}
+        train.fit(model, params, data, optimizer=optimizer, **cut, progress=False)
 
     def whole_epoch() -> None:
         slots, order = optimizer.init(params), rng.permutation(samples)
