@@ -26,6 +26,7 @@ NOTEBOOKS = {
     "06": "pooling and dropout",
     "07": "normalization",
     "08": "a network",
+    "09": "optimizers",
     "11": "train a CNN",
     "12": "the bill",
 }  # those that have exercises
