@@ -27,6 +27,7 @@ NOTEBOOKS = {
     "07": "normalization",
     "08": "a network",
     "09": "optimizers",
+    "10": "the training loop",
     "11": "train a CNN",
     "12": "the bill",
 }  # those that have exercises
