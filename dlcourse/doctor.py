@@ -139,24 +139,11 @@ def usable_cores() -> int:
 
 
 def _memory() -> Finding:
-    import psutil
+    from dlcourse.memory import available
 
-    free = psutil.virtual_memory().available
-    limit = _container_limit()
-    free = min(free, limit) if limit else free
-    return Finding("free memory", binary(free), free >= 1.5 * GIB, "close other programs: the notebooks need 1.5 GiB")
-
-
-def _container_limit() -> int | None:
-    """The memory limit of the container that this runs in, in bytes; None where there is none."""
-    for path in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
-        try:
-            with open(path) as file:
-                limit = int(file.read())
-        except (OSError, ValueError):
-            continue
-        return limit if limit < 1 << 50 else None
-    return None
+    left = available()
+    text = f"{binary(left.free)} of {binary(left.limit)}, bound by {left.source}"
+    return Finding("free memory", text, left.free >= 1.5 * GIB, "close other programs: the notebooks need 1.5 GiB")
 
 
 def _disk() -> Finding:

@@ -73,3 +73,10 @@ def test_a_line_for_each_thing_and_as_json(capsys):
     findings = json.loads(capsys.readouterr().out)
     assert code == (0 if all(finding["ok"] for finding in findings) else 1)
     assert {"Python", "packages", "free memory", "data folder"} <= {finding["what"] for finding in findings}
+
+
+def test_free_memory_is_what_binds_and_not_what_the_machine_has(monkeypatch):
+    monkeypatch.setenv("MEM_LIMIT", str(2**30))
+    (finding,) = [finding for finding in doctor.examine() if finding.what == "free memory"]
+    assert not finding.ok
+    assert "bound by MEM_LIMIT of JupyterHub" in finding.found
