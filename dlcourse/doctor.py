@@ -142,7 +142,9 @@ def _memory() -> Finding:
     from dlcourse.memory import available
 
     left = available()
-    text = f"{binary(left.free)} of {binary(left.limit)}, bound by {left.source}"
+    text = f"{binary(left.free)} of {binary(left.limit)}"
+    if left.source != "the machine":
+        text += f", bound by {left.source}"
     return Finding("free memory", text, left.free >= 1.5 * GIB, "close other programs: the notebooks need 1.5 GiB")
 
 
