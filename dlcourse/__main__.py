@@ -216,56 +216,9 @@ def admit(options: argparse.Namespace) -> int:
 
 def bench(options: argparse.Namespace) -> int:
     """Time a step and an inference beside other ways to do them, each in a process of its own, in turn."""
-    from dlcourse.bench import CASES, SIDES, run, table
+    from dlcourse.bench import report
 
-    if options.growth:
-        if options.picture:
-            raise ValueError("--picture draws seconds against bytes of the cases, not of --growth")
-        return _growth(options)
-    if options.picture and not os.access(Path(options.picture).resolve().parent, os.W_OK):
-        raise FileNotFoundError(f"--picture {options.picture}: its folder is not there, or cannot be written")
-    chosen = [case for case in CASES if options.only is None or options.only in str(case)]
-    if not chosen:
-        raise ValueError(f"no case has {options.only!r} in its name; there are: {'; '.join(map(str, CASES))}")
-    measured = []
-    for results in run(chosen, rounds=options.rounds, threads=options.threads, torch_python=options.torch_python):
-        if not options.json:
-            print(table(results), end="\n\n", flush=True)
-        measured.append(results)
-    versions = dict.fromkeys(one.versions for results in measured for one in results)
-    setting = {"threads": options.threads, "rounds": options.rounds, "versions": list(versions)}
-    if options.json:
-        print(json.dumps(setting | {"results": [one.to_dict() for results in measured for one in results]}))
-    else:
-        print(
-            "ratio: seconds over those of dlcourse. peak, grown: resident, of the process and since before the first run."
-        )
-        print("traced: requested by Python and NumPy. floor: the products alone, at the rate of this machine's BLAS.")
-        print(f"{options.threads} threads, {options.rounds} rounds in turn; {'; '.join(versions)}")
-        if options.torch_python is None:
-            print(f"not run: {', '.join(SIDES[2:])} (give --torch-python PATH, an interpreter that has PyTorch)")
-    if options.picture:
-        from dlcourse import viz
-
-        Path(options.picture).write_bytes(viz.seconds_against_bytes(measured).png())
-    return 0
-
-
-def _growth(options: argparse.Namespace) -> int:
-    """Print how seconds and bytes of a step grow."""
-    from dlcourse.bench.growth import BATCH, CHANNELS, DEPTH, SIDE, grow, growth_table
-
-    measured = []
-    if not options.json:
-        print("A stack of 3x3 convolutions with ReLU, and an affine layer; forward, backward and Adam on one thread.")
-        print(f"What does not grow: batch {BATCH}, {SIDE} x {SIDE} pixels, {CHANNELS} channels, {DEPTH} layers.")
-        print("Workers are threads of their own, for a batch of 100 in micro-batches of 25.\n")
-    for axis, sizes in grow(options.rounds):
-        measured += [one.to_dict() for one in sizes]
-        if not options.json:
-            print(growth_table(axis, sizes), end="\n\n", flush=True)
-    if options.json:
-        print(json.dumps({"rounds": options.rounds, "growth": measured}))
+    (report.growth if options.growth else report.cases)(options)
     return 0
 
 

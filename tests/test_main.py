@@ -159,9 +159,9 @@ def test_a_terminal_that_lacks_a_sign_gets_another_one_and_no_traceback(tmp_path
 
 
 def test_a_picture_that_cannot_be_written_is_told_before_anything_is_measured(monkeypatch, capsys):
-    from dlcourse import bench
+    from dlcourse.bench import runner
 
-    monkeypatch.setattr(bench, "run", lambda *_a, **_o: pytest.fail("measured first"))
+    monkeypatch.setattr(runner, "run", lambda *_a, **_o: pytest.fail("measured first"))
     assert main(["bench", "--only", "step mlp", "--picture", "no/such/folder/x.png"]) == 1
     assert "no/such/folder/x.png: its folder is not there" in capsys.readouterr().err
 

@@ -1,0 +1,64 @@
+"""What `dlcourse bench` prints, as text while it measures or as one JSON object at the end."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from dlcourse.bench import cases as all_cases
+from dlcourse.bench import growth as growths
+from dlcourse.bench import runner
+
+
+def cases(options: Any) -> None:
+    """Measure the cases with `options.only` in their names. Raises ValueError if there is none, and FileNotFoundError,
+    before anything is measured, if the picture cannot be written."""
+    if options.picture and not os.access(Path(options.picture).resolve().parent, os.W_OK):
+        raise FileNotFoundError(f"--picture {options.picture}: its folder is not there, or cannot be written")
+    chosen = [case for case in all_cases.CASES if options.only is None or options.only in str(case)]
+    if not chosen:
+        there = "; ".join(map(str, all_cases.CASES))
+        raise ValueError(f"no case has {options.only!r} in its name; there are: {there}")
+    measured = []
+    for results in runner.run(
+        chosen, rounds=options.rounds, threads=options.threads, torch_python=options.torch_python
+    ):
+        if not options.json:
+            print(runner.table(results), end="\n\n", flush=True)
+        measured.append(results)
+    versions = dict.fromkeys(one.versions for results in measured for one in results)
+    if options.json:
+        setting = {"threads": options.threads, "rounds": options.rounds, "versions": list(versions)}
+        print(json.dumps(setting | {"results": [one.to_dict() for results in measured for one in results]}))
+    else:
+        print("ratio: seconds over those of dlcourse. peak, grown: resident, of the process and since its first run.")
+        print("traced: requested by Python and NumPy. floor: the products alone, at the rate of this machine's BLAS.")
+        print(f"{options.threads} threads, {options.rounds} rounds in turn; {'; '.join(versions)}")
+        if options.torch_python is None:
+            print(
+                f"not run: {', '.join(all_cases.SIDES[2:])} (give --torch-python PATH, an interpreter that has PyTorch)"
+            )
+    if options.picture:
+        from dlcourse import viz
+
+        Path(options.picture).write_bytes(viz.seconds_against_bytes(measured).png())
+
+
+def growth(options: Any) -> None:
+    """Measure how seconds and bytes of a step grow. Raises ValueError if a picture is asked for: there is none."""
+    if options.picture:
+        raise ValueError("--picture draws seconds against bytes of the cases, not of --growth")
+    measured = []
+    if not options.json:
+        side, channels, depth = growths.SIDE, growths.CHANNELS, growths.DEPTH
+        print("A stack of 3x3 convolutions with ReLU, and an affine layer; forward, backward and Adam on one thread.")
+        print(
+            f"What does not grow: batch {growths.BATCH}, {side} x {side} pixels, {channels} channels, {depth} layers."
+        )
+        print("Workers are threads of their own, for a batch of 100 in micro-batches of 25.\n")
+    for axis, sizes in growths.grow(options.rounds):
+        measured += [one.to_dict() for one in sizes]
+        if not options.json:
+            print(growths.growth_table(axis, sizes), end="\n\n", flush=True)
+    if options.json:
+        print(json.dumps({"rounds": options.rounds, "growth": measured}))
