@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 
 from dlcourse import __version__
 
-OPTIMIZERS = ("SGD", "Momentum", "Nesterov", "AdaGrad", "AdaDelta", "RMSprop", "Adam", "AdamW")
+OPTIMIZERS = ("SGD", "Momentum", "Nesterov", "AdaGrad", "AdaDelta", "RMSprop", "Adam", "AdamW", "Adam8bit", "Adafactor")
 NETWORKS = ("mlp", "small_cnn", "cifar_cnn")
 DATA = ("digits", "shapes", "cifar10", "mnist")
 

@@ -1,73 +1,84 @@
-"""09.3  What a training holds between two steps."""
+"""09.3  Warm up, then cool down."""
 
 import math
 
 from dlcourse.exercises.unit import solution, wrong
 
 hints = (
-    "Between two steps there are the parameters and the slots. Gradients are made anew in each step.",
-    "The numbers of all arrays, times 4 bytes, times 1 + the copies that the optimizer holds.",
-    "Copies: SGD 0; Momentum, Nesterov, AdaGrad, RMSprop 1; AdaDelta, Adam, AdamW 2. math.prod(shape) counts an array.",
+    "Three cases: step < warmup; from there to `steps`; after that.",
+    "In the warm-up the factor is (step + 1) / warmup. After it, count from its end: how much of the rest is done?",
+    "done = (step - warmup) / (steps - warmup), at most 1; the factor is (1 + cos(π · done)) / 2.",
 )
-
-COPIES = {"SGD": 0, "Momentum": 1, "Nesterov": 1, "AdaGrad": 1, "RMSprop": 1, "AdaDelta": 2, "Adam": 2, "AdamW": 2}
 
 
 @solution
-def held_bytes(shapes, optimizer):
-    """shapes: a list of the parameters' shapes, float32; optimizer: its name -> bytes of parameters and slots."""
-    return 4 * sum(math.prod(shape) for shape in shapes) * (1 + COPIES[optimizer])
+def factor(step, warmup, steps):
+    """step 0, 1, 2, …; the first `warmup` of `steps` steps rise -> the factor of the learning rate, from 0 to 1."""
+    if step < warmup:
+        return (step + 1) / warmup
+    # how much of the time after the warm-up is over; at most all of it
+    done = min(1.0, (step - warmup) / (steps - warmup))
+    return (1 + math.cos(math.pi * done)) / 2
 
 
 @wrong
-def with_gradients(shapes, optimizer):
-    """You count the gradients, too. They are made in a step and let go in it; between two steps there are none."""
-    return held_bytes(shapes, optimizer) + held_bytes(shapes, "SGD")
+def first_step_stands(step, warmup, steps):
+    """Your first factor is 0: the first step changes nothing, and its gradient was computed in vain. Begin at
+    1 / warmup."""
+    return step / warmup if step < warmup else factor(step, warmup, steps)
 
 
 @wrong
-def slots_alone(shapes, optimizer):
-    """You count the slots alone. The parameters are held as well."""
-    return held_bytes(shapes, optimizer) - held_bytes(shapes, "SGD")
+def cosine_from_the_start(step, warmup, steps):
+    """Your half cosine counts from step 0, so the rate falls at once where the warm-up ends. It starts when the warm-up
+    is over, at 1."""
+    return factor(step, warmup, steps) if step < warmup else factor(step, 0, steps)
 
 
 @wrong
-def one_slot_for_all(shapes, optimizer):
-    """You take one slot for each optimizer that has any. AdaDelta, Adam and AdamW have two: an average of squares, and
-    one more."""
-    return held_bytes(shapes, "SGD" if optimizer == "SGD" else "Momentum")
+def comes_back(step, warmup, steps):
+    """After the last step your factor rises again, as a cosine does. Stay at 0: let `done` be at most 1."""
+    if step < warmup:
+        return factor(step, warmup, steps)
+    return (1 + math.cos(math.pi * (step - warmup) / (steps - warmup))) / 2
 
 
 @wrong
-def adamw_has_three(shapes, optimizer):
-    """AdamW's weight decay shrinks the parameter itself: it needs no array. AdamW has the two slots of Adam."""
-    return held_bytes(shapes, optimizer) + (held_bytes(shapes, "SGD") if optimizer == "AdamW" else 0)
+def whole_cosine(step, warmup, steps):
+    """You take the cosine itself: it goes down to -1, and a negative rate climbs. Lift and halve it: (1 + cos) / 2."""
+    if step < warmup:
+        return factor(step, warmup, steps)
+    return math.cos(math.pi * min(1.0, (step - warmup) / (steps - warmup)))
 
 
 @wrong
-def weights_alone(shapes, optimizer):
-    """You leave out the biases. An optimizer has slots for every parameter, for a vector too."""
-    return held_bytes([shape for shape in shapes if len(shape) > 1], optimizer)
+def straight(step, warmup, steps):
+    """You go down in a straight line. Half a cosine is flat at both ends: (1 + cos(π · done)) / 2."""
+    return factor(step, warmup, steps) if step < warmup else 1 - min(1.0, (step - warmup) / (steps - warmup))
 
 
-def numbers(shapes, optimizer):
-    return held_bytes(shapes, optimizer) // 4
+def rest_is_all_steps(step, warmup, steps):
+    return factor(step, warmup, steps) if step < warmup else factor(step - warmup, 0, steps)
 
 
-def eight_bytes(shapes, optimizer):
-    return 2 * held_bytes(shapes, optimizer)
+def quarter(step, warmup, steps):
+    if step < warmup:
+        return factor(step, warmup, steps)
+    return math.cos(math.pi / 2 * min(1.0, (step - warmup) / (steps - warmup)))
 
 
-def sums_of_shapes(shapes, optimizer):
-    return 4 * sum(sum(shape) for shape in shapes) * (1 + COPIES[optimizer])
+def degrees(step, warmup, steps):
+    return (
+        factor(step, warmup, steps) if step < warmup else (1 + math.cos(180 * (step - warmup) / (steps - warmup))) / 2
+    )
 
 
-also_wrong = numbers, eight_bytes, sums_of_shapes
+also_wrong = rest_is_all_steps, quarter, degrees
 
 
 def inputs(rng):
-    for name in COPIES:
-        yield f"one matrix and its bias, {name}", ([(64, 10), (10,)], name)
-    yield "a convolution", ([(3, 3, 3, 32), (32,)], "Adam")
-    yield "a billion parameters", ([(32_000, 4096), *([(4096, 4096)] * 52), (4096,)], "AdamW")
-    yield "no parameters", ([], "Adam")
+    for step, where in ((0, "the first step"), (3, "in the warm-up"), (9, "its last step"), (10, "the step after it")):
+        yield f"step {step} of 100, warm-up 10: {where}", (step, 10, 100)
+    for step, where in ((40, "on the way"), (99, "the last step"), (100, "just over"), (150, "long over")):
+        yield f"step {step} of 100, warm-up 10: {where}", (step, 10, 100)
+    yield "no warm-up", (25, 0, 100)

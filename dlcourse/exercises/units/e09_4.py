@@ -1,83 +1,89 @@
-"""09.4  Warm up, then cool down."""
+"""09.4  Clip by the norm of all gradients."""
 
 import math
+
+import numpy as np
 
 from dlcourse.exercises.unit import solution, wrong
 
 hints = (
-    "Three cases: step < warmup; from there to `steps`; after that.",
-    "In the warm-up the factor is (step + 1) / warmup. After it, count from its end: how much of the rest is done?",
-    "done = (step - warmup) / (steps - warmup), at most 1; the factor is (1 + cos(π · done)) / 2.",
+    "One number for all arrays: the root of the sum of the squares of every number in every array.",
+    "If that norm is larger than max_norm, multiply each array by max_norm / norm; else leave them.",
+    "norm = math.sqrt(sum(float((g * g).sum()) for g in grads)).",
 )
 
 
 @solution
-def factor(step, warmup, steps):
-    """step 0, 1, 2, …; the first `warmup` of `steps` steps rise -> the factor of the learning rate, from 0 to 1."""
-    if step < warmup:
-        return (step + 1) / warmup
-    done = min(1.0, (step - warmup) / (steps - warmup))
-    return (1 + math.cos(math.pi * done)) / 2
+def clipped(grads, max_norm):
+    """grads: a list of arrays -> a list of arrays, whose norm, taken over all together, is at most max_norm."""
+    # one norm for all arrays together, in float64: squares of float32 overflow early
+    norm = math.sqrt(sum(float((g.astype(np.float64) ** 2).sum()) for g in grads))
+    return [g * (max_norm / norm) if norm > max_norm else g for g in grads]
+
+
+def scaled(grads, factors):
+    return [g * float(factor) for g, factor in zip(grads, factors, strict=True)]
 
 
 @wrong
-def first_step_stands(step, warmup, steps):
-    """Your first factor is 0: the first step changes nothing, and its gradient was computed in vain. Begin at
-    1 / warmup."""
-    return step / warmup if step < warmup else factor(step, warmup, steps)
+def each_by_its_own(grads, max_norm):
+    """You clip each array by its own norm. Then large ones shrink and small ones do not, and the step points elsewhere.
+    One norm over all arrays, one factor for all."""
+    return [clipped([g], max_norm)[0] for g in grads]
 
 
 @wrong
-def cosine_from_the_start(step, warmup, steps):
-    """Your half cosine counts from step 0, so the rate falls at once where the warm-up ends. It starts when the warm-up
-    is over, at 1."""
-    return factor(step, warmup, steps) if step < warmup else factor(step, 0, steps)
+def each_number(grads, max_norm):
+    """You clip each number. That is another method, and it turns the direction of the step. Here all numbers are
+    multiplied by one factor."""
+    return [np.clip(g, -max_norm, max_norm) for g in grads]
 
 
 @wrong
-def comes_back(step, warmup, steps):
-    """After the last step your factor rises again, as a cosine does. Stay at 0: let `done` be at most 1."""
-    if step < warmup:
-        return factor(step, warmup, steps)
-    return (1 + math.cos(math.pi * (step - warmup) / (steps - warmup))) / 2
+def always(grads, max_norm):
+    """You scale small gradients up to max_norm, too. Clipping only shortens: near the minimum short steps are right."""
+    norm = math.sqrt(sum(float((g * g).sum()) for g in grads))
+    return scaled(grads, [max_norm / norm if norm else 1.0] * len(grads))
 
 
 @wrong
-def whole_cosine(step, warmup, steps):
-    """You take the cosine itself: it goes down to -1, and a negative rate climbs. Lift and halve it: (1 + cos) / 2."""
-    if step < warmup:
-        return factor(step, warmup, steps)
-    return math.cos(math.pi * min(1.0, (step - warmup) / (steps - warmup)))
+def no_root(grads, max_norm):
+    """You take the sum of the squares for the norm. The root is missing."""
+    norm = sum(float((g * g).sum()) for g in grads)
+    return scaled(grads, [max_norm / norm if norm > max_norm else 1.0] * len(grads))
 
 
 @wrong
-def straight(step, warmup, steps):
-    """You go down in a straight line. Half a cosine is flat at both ends: (1 + cos(π · done)) / 2."""
-    return factor(step, warmup, steps) if step < warmup else 1 - min(1.0, (step - warmup) / (steps - warmup))
+def sum_of_norms(grads, max_norm):
+    """You add the norms of the arrays. The norm of all of them together is the root of the sum of their squares: 3 and 4
+    make 5, and not 7."""
+    norm = sum(float(np.sqrt((g * g).sum())) for g in grads)
+    return scaled(grads, [max_norm / norm if norm > max_norm else 1.0] * len(grads))
 
 
-def rest_is_all_steps(step, warmup, steps):
-    return factor(step, warmup, steps) if step < warmup else factor(step - warmup, 0, steps)
+def largest_number(grads, max_norm):
+    norm = max(float(np.abs(g).max()) for g in grads)
+    return scaled(grads, [max_norm / norm if norm > max_norm else 1.0] * len(grads))
 
 
-def quarter(step, warmup, steps):
-    if step < warmup:
-        return factor(step, warmup, steps)
-    return math.cos(math.pi / 2 * min(1.0, (step - warmup) / (steps - warmup)))
+def mean_square(grads, max_norm):
+    norm = math.sqrt(sum(float((g * g).mean()) for g in grads))
+    return scaled(grads, [max_norm / norm if norm > max_norm else 1.0] * len(grads))
 
 
-def degrees(step, warmup, steps):
-    return (
-        factor(step, warmup, steps) if step < warmup else (1 + math.cos(180 * (step - warmup) / (steps - warmup))) / 2
-    )
+def to_length_1(grads, max_norm):
+    norm = math.sqrt(sum(float((g * g).sum()) for g in grads))
+    return scaled(grads, [1 / norm if norm > max_norm else 1.0] * len(grads))
 
 
-also_wrong = rest_is_all_steps, quarter, degrees
+also_wrong = largest_number, mean_square, to_length_1
 
 
 def inputs(rng):
-    for step, where in ((0, "the first step"), (3, "in the warm-up"), (9, "its last step"), (10, "the step after it")):
-        yield f"step {step} of 100, warm-up 10: {where}", (step, 10, 100)
-    for step, where in ((40, "on the way"), (99, "the last step"), (100, "just over"), (150, "long over")):
-        yield f"step {step} of 100, warm-up 10: {where}", (step, 10, 100)
-    yield "no warm-up", (25, 0, 100)
+    yield "3 and 4, at most 1", ([np.array([3.0]), np.array([[4.0]])], 1.0)
+    yield "3 and 4, at most 2", ([np.array([3.0]), np.array([[4.0]])], 2.0)
+    yield "short already", ([np.array([0.3, 0.1]), np.array([0.2])], 1.0)
+    yield "all zeros", ([np.zeros(3), np.zeros((2, 2))], 1.0)
+    yield "a large and a small array, float32", (
+        [100 * rng.standard_normal((4, 3), dtype=np.float32), rng.standard_normal(2, dtype=np.float32) / 8], 0.5
+    )  # fmt: skip

@@ -17,7 +17,7 @@ def early_stop(losses, patience):
     for epoch, loss in enumerate(losses, 1):
         if loss < best:
             best, best_epoch = loss, epoch
-        elif epoch - best_epoch == patience:
+        elif epoch - best_epoch == patience:  # so many epochs in a row were no better
             return epoch, best_epoch
     return len(losses), best_epoch
 
