@@ -247,6 +247,17 @@ def test_the_closing_table_says_loudly_that_the_browser_was_not_run(tmp_path):
         assert said in run.stdout
 
 
+def test_everything_is_run_where_it_is_asked_for_and_a_named_notebook_alone(monkeypatch):
+    runner = load("test", monkeypatch)
+    assert all("--all" not in arguments for _, arguments in runner.steps([], [], every=False))
+    executed = [arguments for _, arguments in runner.steps([], [], every=True) if "tests/executions.py" in arguments]
+    assert [arguments[1:] for arguments in executed] == [[kind, "--all"] for kind in ("first", "again", "browser")]
+    alone = runner.steps([], ["notebooks/05_convolution.ipynb"], every=False)
+    assert [name.partition(":")[0] for name, _ in alone] == ["units", "notebooks", "notebooks", "browser"]
+    assert alone[0][1][-1] == "05"
+    assert [name for name, _ in runner.steps(["units"], ["05"], every=False)] == ["units: memory", "units: all others"]
+
+
 def matrix(row: str) -> subprocess.CompletedProcess:
     command = ["bash", str(ROOT / "scripts" / "matrix.sh"), row]
     return subprocess.run(command, capture_output=True, text=True, check=False)
