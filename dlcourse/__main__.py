@@ -125,7 +125,7 @@ def train(options: argparse.Namespace) -> int:
     if options.checkpoint_every is not None and not options.checkpoint:
         raise ValueError("--checkpoint-every needs --checkpoint FOLDER: the folder to write to")
     data = _data(options)
-    model = models.NAMED[options.network](classes=len(data.train.class_names))
+    model = models.MODELS[options.network](classes=len(data.train.class_names))
     optimizer = getattr(optim, options.optimizer)(**({} if options.lr is None else {"lr": options.lr}))
     cut = {"batch_size": options.batch_size, "micro_batch": options.micro_batch, "workers": options.workers}
     in_shape = data.train.x.shape[1:]
@@ -227,7 +227,7 @@ def _described(text: str) -> tuple[Any, tuple[int, ...], Any]:
     from dlcourse import models, optim
 
     if text in NETWORKS:
-        return models.NAMED[text](), (32, 32, 3) if text == "cifar_cnn" else (8, 8, 1), optim.Adam()
+        return models.MODELS[text](), (32, 32, 3) if text == "cifar_cnn" else (8, 8, 1), optim.Adam()
     module, _, name = text.partition(":")
     if not module or not name:
         raise ValueError(f"expected MODULE:FUNCTION or one of {', '.join(NETWORKS)}, got {text!r}")

@@ -43,4 +43,4 @@ def cifar_cnn(classes: int = 10) -> Sequential:
     )
 
 
-NAMED: dict[str, Callable[..., Sequential]] = {"mlp": mlp, "small_cnn": small_cnn, "cifar_cnn": cifar_cnn}
+MODELS: dict[str, Callable[..., Sequential]] = {"mlp": mlp, "small_cnn": small_cnn, "cifar_cnn": cifar_cnn}

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dlcourse import losses
-from dlcourse.gradcheck import check_layer, gradient_error, numeric_gradient, spread
+from dlcourse.gradcheck import away_from_kinks, check_layer, gradient_error, numeric_gradient
 
 LIMIT = 1e-6
 
@@ -232,7 +232,7 @@ def test_nothing_to_check_is_an_error_and_not_green():
 
 @given(shape=st.lists(st.integers(1, 9), min_size=1, max_size=3).map(tuple), seed=st.integers(0, 99))
 def test_spread_numbers_are_apart_from_each_other_and_from_zero(shape, seed):
-    x = spread(rng(seed), shape)
+    x = away_from_kinks(rng(seed), shape)
     assert x.shape == shape
     numbers = np.sort(x.reshape(-1))
     assert np.abs(numbers).max() <= 2

@@ -55,12 +55,12 @@ def test_the_network_of_the_story_has_its_2168362_parameters():
     assert {leaf.dtype for leaf in tree.leaves(params)} == {np.dtype(np.float32)}
 
 
-@pytest.mark.parametrize("name", models.NAMED)
+@pytest.mark.parametrize("name", models.MODELS)
 def test_named_networks_have_the_parameters_that_their_docstrings_say(name):
-    text = models.NAMED[name].__doc__
+    text = models.MODELS[name].__doc__
     in_shape = (32, 32, 3) if "(32, 32, 3)" in text else (8, 8, 1)
     said = re.search(r"([\d,]+)\s+parameters", text)[1].replace(",", "")
-    assert tree.count(models.NAMED[name]().init(in_shape, rng=RNG(0))) == int(said)
+    assert tree.count(models.MODELS[name]().init(in_shape, rng=RNG(0))) == int(said)
 
 
 def test_parameters_come_from_the_generator_alone():

@@ -123,7 +123,7 @@ def operations(case: Case) -> int:
 
 def network(case: Case) -> Sequential:
     """The network that a case runs; a layer alone is one of one layer."""
-    return Sequential([LAYERS[case.network][0]]) if case.work == "layer" else models.NAMED[case.network]()
+    return Sequential([LAYERS[case.network][0]]) if case.work == "layer" else models.MODELS[case.network]()
 
 
 def _ms(seconds: float) -> str:

@@ -58,7 +58,7 @@ def batch_norm_backward(
     With x̂ the normalized x and M its count a channel: dx = γ/√(var + eps) (dy - Σdy/M - x̂ Σ(dy x̂)/M).
     """
     floats(dy)
-    x_hat, scale, dx, dgamma, dbeta = _backward_sums(dy, x, mean, var, eps, need_dx, out)
+    x_hat, scale, dx, dgamma, dbeta = backward_sums(dy, x, mean, var, eps, need_dx, out)
     if not need_dx:
         return None, dgamma, dbeta
     per_channel = x.size // x.shape[-1]
@@ -103,7 +103,7 @@ def layer_norm_backward(
     With g = γ dy: dx = (g - mean(g) - x̂ mean(g x̂)) / √(var + eps), means over the last axis.
     """
     floats(dy)
-    x_hat, scale, dx, dgamma, dbeta = _backward_sums(dy, x, mean, var, eps, need_dx, out)
+    x_hat, scale, dx, dgamma, dbeta = backward_sums(dy, x, mean, var, eps, need_dx, out)
     if not need_dx:
         return None, dgamma, dbeta
     dx *= gamma
@@ -115,7 +115,7 @@ def layer_norm_backward(
     return dx, dgamma, dbeta
 
 
-def _backward_sums(
+def backward_sums(
     dy: Array, x: Array, mean: Array, var: Array, eps: float, need_dx: bool, out: Array | None
 ) -> tuple[Array, Array, Array, Array, Array]:
     """-> x̂, 1/√(var + eps), dy x̂ (in the place of dx, or of x̂ if no dx is needed), dgamma = Σ dy x̂, dbeta = Σ dy."""

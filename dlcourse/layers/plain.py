@@ -306,7 +306,7 @@ class AvgPool2D(_Pool):
         return kernels.avg_pool2d_backward(dy, in_hw=tuple(in_hw), **options), {}
 
     def y_shape(self, saved: Array, dy: Array) -> Shape:
-        return (*dy.shape[:1], *self.out_shape((*saved.tolist(), 1))[:2], *dy.shape[3:4])
+        return (*dy.shape[:1], *self.out_shape((*saved.tolist(), 1))[:2], *dy.shape[-1:])
 
     def workspace(self, in_shape: Shape, *, batch: int | None, dtype: Any, **_: Any) -> Plan:
         out_shape = self.out_shape(in_shape)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dlcourse import kernels
-from dlcourse.gradcheck import gradient_error, spread
+from dlcourse.gradcheck import away_from_kinks, gradient_error
 
 shapes = st.lists(st.integers(1, 4), min_size=1, max_size=4).map(tuple)
 
@@ -51,7 +51,7 @@ WRONG_ACTIVATIONS = [
 def error_of_activation(name, shape, backward=None):
     forward, right = ACTIVATIONS[name]
     rng = np.random.default_rng(0)
-    x = spread(rng, shape, span=4.0)
+    x = away_from_kinks(rng, shape, span=4.0)
     dy = rng.standard_normal(shape)
     return gradient_error(forward, x, (backward or right)(dy, x, forward(x)), upstream=dy)
 
@@ -60,7 +60,7 @@ def error_of_activation(name, shape, backward=None):
 @given(shape=shapes)
 @settings(max_examples=10)
 def test_activation_equals_its_formula_and_has_its_gradient(name, shape):
-    x = spread(np.random.default_rng(0), shape, span=4.0)
+    x = away_from_kinks(np.random.default_rng(0), shape, span=4.0)
     expected = np.array([REFERENCE[name](v) for v in x.ravel()]).reshape(shape)
     np.testing.assert_allclose(ACTIVATIONS[name][0](x), expected, rtol=1e-13, atol=1e-14)
     assert error_of_activation(name, shape) < 1e-6
@@ -113,7 +113,7 @@ def test_large_inputs_raise_no_warning_and_give_no_nan(name):
 
 @pytest.mark.parametrize("name", ACTIVATIONS)
 def test_activation_writes_into_out(name):
-    x = spread(np.random.default_rng(0), (3, 4))
+    x = away_from_kinks(np.random.default_rng(0), (3, 4))
     out = np.empty_like(x)
     assert ACTIVATIONS[name][0](x, out=out) is out
     np.testing.assert_array_equal(out, ACTIVATIONS[name][0](x))

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dlcourse import kernels
-from dlcourse.gradcheck import gradient_error, spread
+from dlcourse.gradcheck import away_from_kinks, gradient_error
 
 
 @st.composite
@@ -23,7 +23,7 @@ def pools(draw):
 @settings(max_examples=40)
 def test_max_pooling_equals_loops_over_every_window(case):
     shape, window = case
-    x = spread(np.random.default_rng(0), shape)
+    x = away_from_kinks(np.random.default_rng(0), shape)
     y, _ = kernels.max_pool2d(x, **window)
     np.testing.assert_array_equal(y, pool_by_loops(lambda inside, taps: max(inside), x, **window))
 
@@ -32,7 +32,7 @@ def test_max_pooling_equals_loops_over_every_window(case):
 @settings(max_examples=40)
 def test_mean_pooling_equals_loops_over_every_window(case, count_padding):
     shape, window = case
-    x = spread(np.random.default_rng(0), shape)
+    x = away_from_kinks(np.random.default_rng(0), shape)
 
     def mean(inside, taps):
         return sum(inside) / (taps if count_padding else len(inside))
@@ -43,7 +43,7 @@ def test_mean_pooling_equals_loops_over_every_window(case, count_padding):
 
 def error_of_max_pool(case, backward=kernels.max_pool2d_backward):
     shape, window = case
-    x = spread(np.random.default_rng(0), shape)
+    x = away_from_kinks(np.random.default_rng(0), shape)
     y, index = kernels.max_pool2d(x, **window)
     dy = np.random.default_rng(1).standard_normal(y.shape)
     dx = backward(dy, index, in_hw=shape[1:3], **window)
@@ -52,7 +52,7 @@ def error_of_max_pool(case, backward=kernels.max_pool2d_backward):
 
 def error_of_avg_pool(case, count_padding, backward=kernels.avg_pool2d_backward):
     shape, window = case
-    x = spread(np.random.default_rng(0), shape)
+    x = away_from_kinks(np.random.default_rng(0), shape)
     y = kernels.avg_pool2d(x, **window, count_padding=count_padding)
     dy = np.random.default_rng(1).standard_normal(y.shape)
     dx = backward(dy, in_hw=shape[1:3], **window, count_padding=count_padding)
@@ -198,7 +198,7 @@ def test_nan_comes_through_max_pooling():
 def test_index_takes_one_byte_up_to_256_taps():
     assert kernels.index_dtype((16, 16)) == np.uint8
     assert kernels.index_dtype((16, 17)) == np.uint16
-    x = spread(np.random.default_rng(0), (1, 17, 16, 1))
+    x = away_from_kinks(np.random.default_rng(0), (1, 17, 16, 1))
     window = {"kernel": (17, 16), "stride": (1, 1)}
     y, index = kernels.max_pool2d(x, **window)
     dx = kernels.max_pool2d_backward(np.ones_like(y), index, in_hw=(17, 16), **window)
@@ -207,7 +207,7 @@ def test_index_takes_one_byte_up_to_256_taps():
 
 
 def test_out_takes_the_result():
-    x = spread(np.random.default_rng(0), (2, 4, 4, 3))
+    x = away_from_kinks(np.random.default_rng(0), (2, 4, 4, 3))
     out = np.empty((2, 2, 2, 3))
     assert kernels.max_pool2d(x, kernel=(2, 2), stride=(2, 2), out=out)[0] is out
     np.testing.assert_array_equal(out, kernels.max_pool2d(x, kernel=(2, 2), stride=(2, 2))[0])
