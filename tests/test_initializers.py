@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dlcourse import initializers
-from dlcourse.initializers import fans, glorot, he, normal, zeros
+from dlcourse.initializers import fans, glorot, he, normal, ones, zeros
 
-ALL = (he, glorot, normal, zeros)
+ALL = (he, glorot, normal, ones, zeros)
 
 
 def rng(seed=0):
@@ -61,12 +61,12 @@ def test_weights_have_shape_and_dtype_and_repeat_with_the_seed(initializer, dtyp
     assert W.dtype == dtype
     assert W.flags.c_contiguous
     np.testing.assert_array_equal(W, initializer(rng(), (3, 3, 2, 4), dtype))
-    assert initializer is zeros or np.ptp(W) > 0
+    assert initializer in (ones, zeros) or np.ptp(W) > 0
 
 
-def test_zeros_draws_nothing():
+def test_zeros_and_ones_draw_nothing():
     generator = rng()
-    assert not zeros(generator, (4,)).any()
+    assert not zeros(generator, (4,)).any() and (ones(generator, (4,)) == 1).all()
     assert generator.random() == rng().random()
 
 

@@ -1,6 +1,7 @@
 """The base of all layers: a layer states facts, and `init`, `forward`, `backward` and `plan` follow from them."""
 
 import math
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -124,7 +125,11 @@ class Layer:
 
     def plan(self, *in_shapes: Shape, batch: int | None, dtype: Any, train: bool = True) -> Plan:
         """The bytes for a batch of so many inputs; with `batch=None` the shapes have their batch axis. Allocates nothing."""
-        facts = self.workspace(*in_shapes, batch=batch, dtype=np.dtype(dtype), train=train)
+        shapes = [
+            tuple(map(operator.index, shape)) for shape in in_shapes
+        ]  # a product of NumPy's small integers overflows
+        batch = None if batch is None else operator.index(batch)
+        facts = self.workspace(*shapes, batch=batch, dtype=np.dtype(dtype), train=train)
         inputs = tuple(range(len(in_shapes))) if train and self.keeps == "x" else ()
         return replace(
             facts,

@@ -27,7 +27,7 @@ Sizes = Any  # one integer or (height, width); stored as the two
 
 @dataclass(frozen=True)
 class ReLU(Layer):
-    """max(x, 0). Keeps its output, which the next layer keeps anyway, and no mask."""
+    """max(x, 0). Keeps its output, which the next layer keeps anyway, and no mask: write to y, and the gradient is wrong."""
 
     keeps = "y"
     overwrites_dy = True
@@ -44,7 +44,7 @@ class ReLU(Layer):
 
 @dataclass(frozen=True)
 class LeakyReLU(ReLU):
-    """x if x > 0, else slope · x. Keeps its output."""
+    """x if x > 0, else slope · x. Keeps its output: write to y, and the gradient is wrong."""
 
     slope: float = 0.01
 

@@ -100,6 +100,14 @@ def test_a_plan_without_a_batch_takes_whole_shapes():
         assert layer.plan((7, 4, 3), batch=None, dtype=np.float32) == layer.plan((4, 3), batch=7, dtype=np.float32)
 
 
+def test_a_plan_of_shapes_in_numpys_integers_is_that_of_pythons():
+    shape = (2048, 2048, 3)
+    for layer in (L.Conv2D(64, 3, padding=1), L.GELU(), L.MaxPool2D(2), L.BatchNorm()):
+        narrow = layer.plan(tuple(np.array(shape, np.int32)), batch=np.int32(1000), dtype=np.float32)
+        assert narrow == layer.plan(shape, batch=1000, dtype=np.float32)
+        assert type(narrow.own) is type(narrow.backward_workspace) is int
+
+
 # Several inputs.
 
 
