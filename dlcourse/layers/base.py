@@ -102,14 +102,7 @@ class Layer:
         return y, own if len(own) > 1 else next(iter(own.values()), None)
 
     def backward(
-        self,
-        params: Params,
-        saved: Any,
-        dy: Array,
-        *,
-        need_dx: bool = True,
-        overwrite_dy: bool = False,
-        **how: Any,
+        self, params: Params, saved: Any, dy: Array, *, need_dx: bool = True, overwrite_dy: bool = False, **how: Any
     ) -> tuple[Any, Params]:
         """dy like y, `saved` of a forward with `train` -> dx like x (None unless `need_dx`), and gradients with the names and
         shapes of the trained parameters. With `overwrite_dy` dx may be dy, overwritten; else dy is not changed. Allocates
@@ -125,9 +118,7 @@ class Layer:
 
     def plan(self, *in_shapes: Shape, batch: int | None, dtype: Any, train: bool = True) -> Plan:
         """The bytes for a batch of so many inputs; with `batch=None` the shapes have their batch axis. Allocates nothing."""
-        shapes = [
-            tuple(map(operator.index, shape)) for shape in in_shapes
-        ]  # a product of NumPy's small integers overflows
+        shapes = [tuple(map(operator.index, shape)) for shape in in_shapes]  # NumPy's small integers overflow
         batch = None if batch is None else operator.index(batch)
         facts = self.workspace(*shapes, batch=batch, dtype=np.dtype(dtype), train=train)
         inputs = tuple(range(len(in_shapes))) if train and self.keeps == "x" else ()
