@@ -287,7 +287,7 @@ class Drawing:
 
 def _svg(seconds: list[float], lines: dict[str, list[int]], finding: str, under: str) -> str:
     """Lines over time in 720 × 300 pixels, their names and last values at the right."""
-    left, top, right, bottom = 72, 60, 450, 270
+    left, top, right, bottom = 72, 60, 430, 270
     most, end = max(1, *map(max, lines.values())), max(seconds[-1], 0.1)
     spare = [colour for kind, colour in COLOURS.items() if kind not in lines] or list(COLOURS.values())
     parts = [_text(4, 20, finding, "start", 'font-weight="bold"'), _text(4, 40, under)]
