@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dlcourse import losses
-from dlcourse.gradients import Loss, param_dtype
+from dlcourse.gradients import Loss, check_network, param_dtype
 from dlcourse.inputs import as_input
 from dlcourse.layers.base import Params
 from dlcourse.model import Sequential
@@ -17,7 +17,7 @@ from dlcourse.model import Sequential
 def check_split(model: Sequential, params: Params, split: Any, loss: Loss, what: str = "data") -> int:
     """Check that `split` fits the network and the loss, every label included; returns its number of samples. Runs one
     sample forward. Raises TypeError or ValueError, which names the row."""
-    check_model(model)
+    check_network(model)
     if not callable(loss):
         raise TypeError(f"loss must be a function, such as losses.softmax_cross_entropy, got {loss!r}")
     if not (hasattr(split, "x") and hasattr(split, "y")):
@@ -44,18 +44,16 @@ def check_split(model: Sequential, params: Params, split: Any, loss: Loss, what:
     return len(x)
 
 
-def check_model(model: Any) -> None:
-    if isinstance(model, type) or not hasattr(model, "named"):
-        found = f"the class {model.__name__}" if isinstance(model, type) else type(model).__name__
-        raise TypeError(f"model must be a Sequential, such as Sequential([Affine(10)]); got {found}")
+def check_optimizer(optimizer: Any) -> None:
+    if isinstance(optimizer, type) or not hasattr(optimizer, "update"):
+        raise TypeError(f"optimizer must be one of dlcourse.optim, such as optim.Adam(lr=1e-3), got {optimizer!r}")
 
 
 def check_options(
     optimizer: Any, steps: int, *, schedule: Any, augment: Any, clip_norm: Any, checkpoint: Any, callbacks: Any
 ) -> None:
     """Check the options of `fit` that are no counts. The schedule is asked for its first and its last step."""
-    if isinstance(optimizer, type) or not hasattr(optimizer, "update"):
-        raise TypeError(f"optimizer must be one of dlcourse.optim, such as optim.Adam(lr=1e-3), got {optimizer!r}")
+    check_optimizer(optimizer)
     functions = [("schedule", schedule), ("augment", augment), *(("a callback", callback) for callback in callbacks)]
     for name, function in functions:
         if (function is not None or name == "a callback") and not callable(function):

@@ -46,6 +46,7 @@ def gradients(
     trainable parameters; of the gradient of a deferred layer only its factors, until all are there.
     Raises ValueError for a batch, a size or a seed that is none, and what the layers and the loss raise.
     """
+    check_network(model)
     batch, workers = Batch(x, labels, None, micro_batch, seed, step), at_least(1, "workers", workers)
     if isinstance(model, Sequential):
         losses.check(loss, labels, (len(x), *model.out_shape(x.shape[1:])))  # names the row of the batch
@@ -113,8 +114,8 @@ def batch_gradients(
     dtype = param_dtype(params)
     if batch.micro_batches == 1:
         defer = ()
-    elif defer is None:
-        defer = deferred(model, batch.x.shape[1:], batch.samples)
+    else:
+        defer = to_defer(model, batch.x.shape[1:], batch.samples, defer)
 
     def micro_step(index: int) -> tuple[float, Params, Params]:
         x, labels = batch.micro_batch(index, dtype)
@@ -157,6 +158,24 @@ def deferred(model: Sequential, in_shape: Shape, batch: int) -> frozenset[str]:
             if rows * (d_in + layer.units) < d_in * layer.units:
                 found.add(name)
     return frozenset(found)
+
+
+def to_defer(model: Sequential, in_shape: Shape, batch: int, defer: Iterable[str] | None) -> frozenset[str]:
+    """The names that `defer=` stands for, if a batch is cut. Raises ValueError for a name that is no affine layer's."""
+    if defer is None:
+        return deferred(model, in_shape, batch)
+    names = frozenset([defer] if isinstance(defer, str) else defer)
+    layers = model.named() if isinstance(model, Sequential) else ()
+    if wrong := names - {name for name, layer in layers if isinstance(layer, Affine)}:
+        raise ValueError(f"defer names {min(wrong)!r}, which is no affine layer of this network")
+    return names
+
+
+def check_network(model: Any) -> None:
+    """Raise TypeError for what is no network, such as a layer, a list of layers, or a class."""
+    if isinstance(model, type) or not hasattr(model, "calls"):
+        found = f"the class {model.__name__}" if isinstance(model, type) else type(model).__name__
+        raise TypeError(f"model must be a Sequential, such as Sequential([Affine(10)]); got {found}")
 
 
 def param_dtype(params: Params) -> np.dtype:

@@ -104,6 +104,10 @@ class Sequential:
         another float dtype than the parameters. Raises TypeError and ValueError, which name the layer, for an x that is
         no batch of floats of the right shape.
         """
+        if not isinstance(params, dict):
+            raise TypeError(
+                f"params must be a dict by the layers' names, as init gives it, got {type(params).__name__}"
+            )
         if not isinstance(x, np.ndarray):
             raise TypeError(f"expected a NumPy array, got {type(x).__name__}")
         if x.ndim == 0 or len(x) == 0:
@@ -145,6 +149,8 @@ class Sequential:
         """
         if saved is None:
             raise ValueError("nothing was saved for backward; run forward with train=True")
+        if not isinstance(dy, np.ndarray):
+            raise TypeError(f"expected dy as a NumPy array, got {type(dy).__name__}")
         if dy.shape != (y_shape := getattr(saved, "y_shape", dy.shape)):
             raise wrong_dy(dy, y_shape)
         grads: Params = {}

@@ -398,6 +398,17 @@ def test_a_loss_that_forgets_an_axis_is_refused():
         gradients(model, params, np.ones((4, 5)), np.zeros(4, int), loss=lambda y, t, total=None: (0.0, y[:, :1]))
 
 
+def test_what_is_no_params_and_what_is_no_array_is_refused_in_words():
+    model = Sequential([L.Affine(3)])
+    params = model.init((5,), rng=RNG(0))
+    x = np.ones((2, 5), np.float32)
+    for wrong in (None, [params]):
+        with pytest.raises(TypeError, match="params must be a dict by the layers' names, as init gives it"):
+            model.forward(wrong, x)
+    with pytest.raises(TypeError, match="expected dy as a NumPy array, got list"):
+        model.backward(params, model.forward(params, x, train=True)[1], [[1.0] * 3] * 2)
+
+
 def test_missing_parameters_are_named():
     model = Sequential([L.Affine(3), L.ReLU(), L.Affine(2)])
     params = model.init((5,), rng=RNG(0))

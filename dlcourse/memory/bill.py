@@ -9,7 +9,8 @@ import numpy as np
 
 from dlcourse import losses, tree
 from dlcourse.calls import Call, lifetimes, owners, sizes, totals
-from dlcourse.gradients import at_least, deferred
+from dlcourse.checks import check_optimizer
+from dlcourse.gradients import at_least, check_network, to_defer
 from dlcourse.layers.base import Layer, Shape
 from dlcourse.memory.tables import Shown, Table, bytes_table
 
@@ -120,10 +121,9 @@ class Bill(Rows):
 
 def check_arguments(model: Any, optimizer: Any = None) -> None:
     """Raise TypeError for what is no network or no optimizer, such as a list of layers, or an optimizer's class."""
-    if isinstance(model, type) or not hasattr(model, "calls"):
-        raise TypeError(f"model must be a network, Sequential([…]) of one or more layers, got {model!r}")
-    if optimizer is not None and (isinstance(optimizer, type) or not hasattr(optimizer, "update")):
-        raise TypeError(f"optimizer must be one of dlcourse.optim, such as optim.Adam(lr=1e-3), got {optimizer!r}")
+    check_network(model)
+    if optimizer is not None:
+        check_optimizer(optimizer)
 
 
 def bill(
@@ -154,20 +154,19 @@ def bill(
     batch_size, workers = at_least(1, "batch_size", batch_size), at_least(1, "workers", workers)
     size = batch_size if micro_batch is None else min(at_least(1, "micro_batch", micro_batch), batch_size)
     parts, dtype = -(-batch_size // size), np.dtype(dtype)
+    if dtype.kind != "f":
+        raise TypeError(f"dtype is {dtype}; a network computes in floats, float32 or float64")
     workers = min(workers, parts)
     calls = model.calls(in_shape, size, dtype, train=not inference)
     if not calls:
         raise ValueError("the network has no layers: there is nothing to predict")
-    if parts == 1 or inference:
-        defer = ()
-    elif defer is None:
-        defer = deferred(model, in_shape, batch_size)
+    defer = frozenset() if parts == 1 or inference else to_defer(model, in_shape, batch_size, defer)
     rows = _rows(calls, None if inference else optimizer, dtype, train=not inference)
     grads = {name: row.grads for name, row in rows.items()}
     later = {
         call.name: call.inputs[0].shape[-1] * call.output.shape[-1] * dtype.itemsize
         for call in calls
-        if call.name in set(defer)
+        if call.name in defer
     }
     output = calls[-1].output
     at_loss = None if inference else losses.plan(loss, output.shape[1:], size, dtype).forward_workspace
