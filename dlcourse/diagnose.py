@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from dlcourse import tree
+from dlcourse.factors import Factors
 from dlcourse.gradients import Batch, param_dtype
 from dlcourse.layers.base import Params
 from dlcourse.model import Sequential, plainly
@@ -43,14 +44,16 @@ def _look(moment: str, function: Callable[..., Any], *arguments: Any, **options:
 
 
 def first_non_finite_gradient(grads: Params) -> str | None:
-    """The layer whose backward gave NaN or infinity first, with the parameter; None if all gradients are finite.
-
-    A sum of squares by BLAS notices both, without an array of bytes like the gradient; a second look tells a sum that
-    overflowed from a gradient that is not finite.
-    """
+    """The layer whose backward gave NaN or infinity first, with the parameter; None if all gradients are finite."""
     with np.errstate(over="ignore", invalid="ignore"):
         for name, grad in reversed(tree.flatten(grads).items()):
-            flat = grad.reshape(-1)
-            if not math.isfinite(float(np.dot(flat, flat))) and not np.isfinite(grad).all():
+            if not (grad.is_finite() if isinstance(grad, Factors) else _is_finite(grad)):
                 return f"the gradient of {name}, in its backward"
     return None
+
+
+def _is_finite(grad: np.ndarray) -> bool:
+    """A sum of squares by BLAS notices both, without an array of bytes like the gradient; a second look tells a sum that
+    overflowed from a gradient that is not finite."""
+    flat = grad.reshape(-1)
+    return math.isfinite(float(np.dot(flat, flat))) or bool(np.isfinite(grad).all())

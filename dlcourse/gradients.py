@@ -33,6 +33,7 @@ def gradients(
     seed: int = 0,
     step: int = 0,
     defer: Iterable[str] | None = None,
+    factored: bool = False,
 ) -> tuple[float, Params]:
     """-> (loss, grads) of one batch: the mean over its samples. Changes nothing.
 
@@ -42,6 +43,8 @@ def gradients(
     BLAS thread each, and added up in their order: the number of workers changes no bit. Random numbers of a micro-batch
     come from (seed, step, its index).
     defer: the layers whose dW is multiplied once, when all micro-batches are there; None: those of `deferred`.
+    factored: these are not multiplied at all, but left as `Factors`, of which `optimizer.update` makes one block after the
+        other; also where the batch is one micro-batch.
     Allocates for each worker the saved arrays, workspace and gradients of one micro-batch, and one accumulator like the
     trainable parameters; of the gradient of a deferred layer only its factors, until all are there.
     Raises ValueError for a batch, a size or a seed that is none, and what the layers and the loss raise.
@@ -50,7 +53,7 @@ def gradients(
     batch, workers = Batch(x, labels, None, micro_batch, seed, step), at_least(1, "workers", workers)
     if isinstance(model, Sequential):
         losses.check(loss, labels, (len(x), *model.out_shape(x.shape[1:])))  # names the row of the batch
-    value, grads, _ = batch_gradients(model, params, batch, loss, workers, defer=defer)
+    value, grads, _ = batch_gradients(model, params, batch, loss, workers, defer=defer, factored=factored)
     return value, grads
 
 
@@ -105,6 +108,7 @@ def batch_gradients(
     pool: Executor | None = None,
     *,
     defer: Iterable[str] | None = None,
+    factored: bool = False,
     call: Callable[..., Any] = plainly,
 ) -> tuple[float, Params, list[Params]]:
     """-> (loss, grads, what `model.update_buffers` needs of each micro-batch, in order). See `gradients`.
@@ -112,10 +116,7 @@ def batch_gradients(
     pool: the threads to run on. call: how the layers, "loss" and "products" are called, see `model.plainly`.
     """
     dtype = param_dtype(params)
-    if batch.micro_batches == 1:
-        defer = ()
-    else:
-        defer = to_defer(model, batch.x.shape[1:], batch.samples, defer)
+    defer = to_defer(model, batch.x.shape[1:], batch.samples, batch.micro_batches, defer, factored=factored)
 
     def micro_step(index: int) -> tuple[float, Params, Params]:
         x, labels = batch.micro_batch(index, dtype)
@@ -136,7 +137,7 @@ def batch_gradients(
             statistics.append(found)
             accumulated = tree.map_leaves(_add, accumulated, grads) if len(statistics) > 1 else grads
             del grads  # not held while the next micro-batch is awaited
-        if batch.micro_batches > 1:
+        if batch.micro_batches > 1 and not factored:
             call("products", multiply_out, accumulated)
     return total, accumulated, statistics
 
@@ -160,8 +161,13 @@ def deferred(model: Sequential, in_shape: Shape, batch: int) -> frozenset[str]:
     return frozenset(found)
 
 
-def to_defer(model: Sequential, in_shape: Shape, batch: int, defer: Iterable[str] | None) -> frozenset[str]:
-    """The names that `defer=` stands for, if a batch is cut. Raises ValueError for a name that is no affine layer's."""
+def to_defer(
+    model: Any, in_shape: Shape, batch: int, parts: int, defer: Iterable[str] | None, *, factored: bool
+) -> frozenset[str]:
+    """The names of the layers whose dW a step leaves as `Factors`: those that `defer=` stands for; none if the batch is one
+    part and they were multiplied at its end. Raises ValueError for a name that is no affine layer's."""
+    if parts == 1 and not factored:
+        return frozenset()
     if defer is None:
         return deferred(model, in_shape, batch)
     names = frozenset([defer] if isinstance(defer, str) else defer)

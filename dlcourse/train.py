@@ -4,6 +4,7 @@ import math
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -95,6 +96,7 @@ def fit(
     progress: bool = True,
     callbacks: Iterable[Callback] = (),
     defer: Iterable[str] | None = None,
+    factored: bool = False,
 ) -> History:
     """Train `params` in place on `data`; returns the history.
 
@@ -120,6 +122,8 @@ def fit(
         of your own must be named functions or frozen dataclasses of plain values.
     defer: the layers whose dW is multiplied once a step, when all micro-batches are there; None: those that
         `gradients.deferred` names, (): none.
+    factored: their dW is never made whole: the update multiplies and uses one block after the other. Fewer bytes, and
+        the same numbers within rounding.
     progress: show a bar. callbacks: each is called with a `Step` after each step; one that returns True ends training.
 
     Allocates slots, once; in each step what `gradients` does, and the optimizer's workspace: `memory.bill` predicts it.
@@ -152,6 +156,7 @@ def fit(
         settings = describe(
             model=model, optimizer=optimizer, loss=loss, batch_size=batch_size, micro_batch=micro_batch, seed=seed,
             schedule=schedule, clip_norm=clip_norm, augment=augment, early_stop=early_stop, defer=defer,
+            factored=factored,
         ) | describe_data(data, validation if early_stop else None)  # fmt: skip
         history = History(**checkpoints.load(checkpoint, params, slots, settings, resume=resume))
         if len(history.step_loss) < steps and not history.stopped:
@@ -179,7 +184,7 @@ def fit(
             try:
                 value = train_step(
                     model, params, slots, batch, optimizer=optimizer, loss=loss, workers=workers, lr=lr,
-                    clip_norm=clip_norm, pool=pool, defer=defer,
+                    clip_norm=clip_norm, pool=pool, defer=defer, factored=factored,
                 )  # fmt: skip
             except NonFiniteLoss as error:
                 raise NonFiniteLoss(f"epoch {epoch}, step {step + 1}: {error}") from None
@@ -225,20 +230,24 @@ def train_step(
     clip_norm: float | None = None,
     pool: Executor | None = None,
     defer: Iterable[str] | None = None,
+    factored: bool = False,
 ) -> float:
     """One step, in place: gradients, clipping, update, running statistics. Returns the loss before the update.
 
     slots: of `optimizer.init`. lr: of this step, if it is not the optimizer's own. pool: the threads of `workers`.
     Raises NonFiniteLoss, before anything is changed, if the loss or a gradient is NaN or infinite.
     """
-    value, grads, statistics = batch_gradients(model, params, batch, loss, workers, pool, defer=defer)
+    value, grads, statistics = batch_gradients(
+        model, params, batch, loss, workers, pool, defer=defer, factored=factored
+    )
     if not math.isfinite(value):
         raise NonFiniteLoss(f"the loss is {value}; first in {first_non_finite(model, params, batch)}")
-    if (place := first_non_finite_gradient(grads)) is not None:
-        raise NonFiniteLoss(f"the loss is {value:.6g}, but NaN or infinity stands first in {place}")
-    if clip_norm is not None:
-        optim.clip_by_norm(grads, clip_norm)
-    optimizer.update(params, grads, slots, lr=lr)
+    with one_blas_thread() if factored else nullcontext():  # the update multiplies too
+        if (place := first_non_finite_gradient(grads)) is not None:
+            raise NonFiniteLoss(f"the loss is {value:.6g}, but NaN or infinity stands first in {place}")
+        if clip_norm is not None:
+            optim.clip_by_norm(grads, clip_norm)
+        optimizer.update(params, grads, slots, lr=lr)
     for found in filter(None, statistics):
         model.update_buffers(params, found)
     return float(value)

@@ -10,9 +10,11 @@ import numpy as np
 from dlcourse import losses, tree
 from dlcourse.calls import Call, lifetimes, owners, sizes, totals
 from dlcourse.checks import check_optimizer
+from dlcourse.factors import block_bytes
 from dlcourse.gradients import at_least, check_network, to_defer
 from dlcourse.layers.base import Layer, Shape
 from dlcourse.memory.tables import Shown, Table, bytes_table
+from dlcourse.optim import BLOCK_NUMBERS
 
 KINDS = ("params", "grads", "saved", "workspace", "slots", "data")
 
@@ -138,12 +140,13 @@ def bill(
     workers: int = 1,
     inference: bool = False,
     defer: Iterable[str] | None = None,
+    factored: bool = False,
 ) -> Bill:
     """Predict a training step of `model` on inputs of `in_shape` (without the batch axis), or with `inference` a forward
     pass that keeps nothing: no gradients, slots, saved arrays, no loss.
 
     model: a Sequential, or anything else with `calls(in_shape, batch, dtype, *, train)`, a list of `dlcourse.calls`.
-    defer: as in `gradients`; None: the layers that `gradients.deferred` names.
+    defer, factored: as in `gradients`; None: the layers that `gradients.deferred` names.
     Rows and saved bytes are those of one micro-batch on one worker. The peak is that of the whole step; with several
     workers it is an upper bound, since it lets all of them stand at their highest moment at once.
     Allocates nothing of the size of an array, but for a layer that does not declare its `weights`: its `init` is called
@@ -160,7 +163,7 @@ def bill(
     calls = model.calls(in_shape, size, dtype, train=not inference)
     if not calls:
         raise ValueError("the network has no layers: there is nothing to predict")
-    defer = frozenset() if parts == 1 or inference else to_defer(model, in_shape, batch_size, defer)
+    defer = frozenset() if inference else to_defer(model, in_shape, batch_size, parts, defer, factored=factored)
     rows = _rows(calls, None if inference else optimizer, dtype, train=not inference)
     grads = {name: row.grads for name, row in rows.items()}
     later = {
@@ -186,12 +189,16 @@ def bill(
         else:  # as many workers as micro-batches: the first to finish stands still as the accumulator
             together["grads"] = max(together["grads"], one["grads"] * (workers - 1) + accumulator)
         moments.append(Moment(name, **(together | persistent)))
-    if later:
-        waiting = {name: int(nbytes * (batch_size / size)) for name, nbytes in factors.items()}
+    waiting = {name: int(nbytes * (batch_size / size)) for name, nbytes in factors.items()}
+    at_update, in_blocks = sums["grads"], 0
+    if factored:
+        at_update = dense + sum(waiting.values())
+        in_blocks = max((_in_blocks(call, batch_size, parts) for call in calls if call.name in later), default=0)
+    elif later:
         moments.append(_products(later, waiting, dense, persistent))
     if optimizer is not None and not inference:
-        workspace = optimizer.plan(dtype).workspace
-        moments.append(Moment("update", **persistent, grads=sums["grads"], saved=0, workspace=workspace, data=0))
+        workspace = optimizer.plan(dtype).workspace + in_blocks
+        moments.append(Moment("update", **persistent, grads=at_update, saved=0, workspace=workspace, data=0))
     data = Row("input", data=sum(nbytes for number, nbytes in sizes(calls).items() if number < 0))
     return Bill((*rows.values(), data), tuple(moments), batch_size, size, workers, str(dtype))
 
@@ -240,6 +247,13 @@ def _weight_bytes(call: Call, optimizer: Any, dtype: np.dtype) -> tuple[int, int
         return params, params * optimizer.plan(dtype).slot_copies, buffers
     slots = [slot for shape in trained for slot in optimizer.slot_shapes(shape, dtype).values()]
     return params, sum(math.prod(shape) * kind.itemsize for shape, kind in slots), buffers
+
+
+def _in_blocks(call: Call, batch_size: int, parts: int) -> int:
+    """The bytes of a deferred dW while it is made block by block."""
+    x, dtype = call.inputs[0], call.output.dtype
+    shape, samples = (x.shape[-1], call.output.shape[-1]), batch_size * math.prod(x.shape[1:-1])
+    return block_bytes(shape, samples, parts, BLOCK_NUMBERS, dtype.itemsize)
 
 
 def _products(later: dict[str, int], waiting: dict[str, int], dense: int, persistent: dict[str, int]) -> Moment:

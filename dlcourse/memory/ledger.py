@@ -198,6 +198,7 @@ def ledger(
     workers: int = 1,
     seed: int = 0,
     defer: Iterable[str] | None = None,
+    factored: bool = False,
 ) -> Ledger:
     """Measure one step on the batch (x, labels), as `gradients` takes them. `params` are as they were before: the update
     is done on a copy.
@@ -216,7 +217,7 @@ def ledger(
     batch = Batch(x, labels, np.arange(len(x)), micro_batch, seed)  # gathered by rows and so copied, as in `fit`
 
     def step(call: Callable[..., Any]) -> None:
-        grads = batch_gradients(model, params, batch, loss, workers, defer=defer, call=call)[1]
+        grads = batch_gradients(model, params, batch, loss, workers, defer=defer, factored=factored, call=call)[1]
         if optimizer is not None:
             call("update", optimizer.update, params, grads, slots)
 

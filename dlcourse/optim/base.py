@@ -9,6 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from dlcourse import tree
+from dlcourse.factors import flat_blocks
 
 BLOCK_NUMBERS = 16_384  # 64 KiB in float32, so that a block of everything stays in the cache
 
@@ -70,11 +71,12 @@ class Optimizer:
         return np.zeros(*self.slot_shapes(p.shape, p.dtype)[slot])
 
     def update(self, params: tree.Tree, grads: tree.Tree, slots: Slots, *, lr: float | None = None) -> None:
-        """Change params and slots in place by one step; grads stay as they are.
+        """Change params and slots in place by one step; grads stay as they are, arrays or `Factors`.
 
         lr: the learning rate of this step, if it is not the optimizer's own (a schedule).
 
-        Allocates the workspace that `plan` names, and one block more for a gradient that is not contiguous.
+        Allocates the workspace that `plan` names, one block more for a gradient that is not contiguous, and for `Factors`
+        what `factors.block_bytes` says: their product is never whole.
         Raises, before anything is changed: ValueError if grads or slots differ from params in names or shapes, or if
         a parameter is not C-contiguous (a flat view of it would be a copy) or is read-only; TypeError for a wrong dtype.
         """
@@ -97,7 +99,7 @@ class Optimizer:
         """(which numbers, those of p, those of the gradient, scratch), with weight decay done, a block at a time."""
         scratch = np.empty((self._scratch_blocks, BLOCK_NUMBERS), p.dtype)
         p = p.reshape(-1)
-        flat = g.reshape(-1) if g.flags.c_contiguous else g.flat  # slices of the latter are copies, a block each
+        flat = flat_blocks(g, BLOCK_NUMBERS)
         for start in range(0, p.size, BLOCK_NUMBERS):
             block = slice(start, min(start + BLOCK_NUMBERS, p.size))
             spare = scratch[:, : block.stop - start]
@@ -131,7 +133,7 @@ class Optimizer:
             for what, arrays in flat.items():
                 array, form = arrays[name], forms.get(what, own)
                 fits = (array.shape, array.dtype) == form and p.dtype in FLOATS
-                if not (fits and (array.flags.carray or what == "gradient")):
+                if not (fits and (what == "gradient" or array.flags.carray)):
                     self._check(_kind(what), name, array, *form)
                 found.append(array)
             leaves.append((p, found[1], found[2:]))
@@ -183,7 +185,7 @@ def clip_by_norm(grads: tree.Tree, max_norm: float) -> float:
     block = np.empty(min(BLOCK_NUMBERS, max((g.size for g in leaves), default=0)))
     with np.errstate(over="ignore"):
         for g in leaves:
-            flat, total = g.reshape(-1) if g.flags.c_contiguous else g.flat, 0.0
+            flat, total = flat_blocks(g, BLOCK_NUMBERS), 0.0
             for start in range(0, g.size, BLOCK_NUMBERS):
                 part = block[: g.size - start]
                 part[...] = flat[start : start + BLOCK_NUMBERS]

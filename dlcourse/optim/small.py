@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from dlcourse.factors import flat_blocks
 from dlcourse.optim.base import BLOCK_NUMBERS, Array, Needs, Optimizer, OptimizerPlan, SlotShapes
 from dlcourse.optim.rules import Adam
 
@@ -144,9 +145,10 @@ class Adafactor(Optimizer):
 
     def _update_leaf(self, p: Array, g: Array, slots: list[Array], lr: float, step: int) -> None:
         height, width = p.shape[-2:] if p.ndim > 1 else (p.size, 1)  # a vector is a matrix of one column
-        matrices, gradients = p.reshape(-1, height, width), g.reshape(-1, height, width)
+        matrices = p.reshape(-1, height, width)
         rows, columns = slots[0].reshape(-1, height), slots[1].reshape(-1, width)
         scratch = np.empty((max(1, BLOCK_NUMBERS // width), width), p.dtype)
+        gradients = flat_blocks(g, scratch.size)
         decay, p_square, u_square = 1 - step**-0.8, 0.0, 0.0
         if self.weight_decay:
             matrices *= 1 - lr * self.weight_decay
@@ -157,17 +159,21 @@ class Adafactor(Optimizer):
                     part = slice(start, min(start + len(scratch), height))
                     yield i, part, scratch[: part.stop - start]
 
+        def gradient(i: int, part: slice) -> Array:
+            first = i * height
+            return gradients[(first + part.start) * width : (first + part.stop) * width].reshape(-1, width)
+
         def change(i: int, part: slice, s: Array) -> Array:
             """g / sqrt(squares), in s."""
             s[...] = rows[i, part, None]
             if columns.size:
                 s *= columns[i] / max(float(rows[i].mean()), self.least)
             np.sqrt(np.maximum(s, self.least**2, out=s), out=s)
-            return np.divide(gradients[i, part], s, out=s)
+            return np.divide(gradient(i, part), s, out=s)
 
         columns *= decay
         for i, part, s in blocks():
-            np.square(gradients[i, part], out=s)
+            np.square(gradient(i, part), out=s)
             rows[i, part] = decay * rows[i, part] + (1 - decay) * s.mean(axis=1)
             if columns.size:
                 columns[i] += (1 - decay) / height * s.sum(axis=0)
