@@ -8,6 +8,7 @@ import numpy as np
 
 from dlcourse import layers as L
 from dlcourse import tree
+from dlcourse.model import Sequential
 
 # Reference: six loops or more, one number at a time.
 
@@ -175,6 +176,22 @@ class Wrong:
 
 
 # Data and bytes.
+
+
+# Networks, and one forward pass of them.
+
+NESTED = Sequential(
+    [L.Affine(4), Sequential([L.ReLU(), Sequential([L.Affine(3), L.BatchNorm()])]), L.Tanh(), Sequential([L.Affine(2)])]
+)
+
+
+def forward(model, in_shape, batch=4, dtype=np.float32, seed=0):
+    """-> params, x, y, saved, dy."""
+    rng = np.random.default_rng(seed)
+    params = model.init(in_shape, rng=rng, dtype=dtype)
+    x = rng.standard_normal((batch, *in_shape)).astype(dtype)
+    y, saved = model.forward(params, x, train=True, rng=np.random.default_rng(1))
+    return params, x, y, saved, rng.standard_normal(y.shape).astype(dtype)
 
 
 def blobs(n: int, shape: tuple[int, ...] = (8, 8, 1), classes: int = 10, seed: int = 0) -> SimpleNamespace:
