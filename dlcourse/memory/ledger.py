@@ -204,7 +204,7 @@ def ledger(
     is done on a copy.
 
     model: a Sequential, or anything with its `calls`, `forward`, `backward` and `statistics`.
-    Runs the first micro-batch once, then the step twice (the first by layer and moment, the second for the peak).
+    Runs the first micro-batch once, then the step twice by layer and moment and twice for the peak; the smaller counts.
     Allocates a copy of the parameters and the optimizer's slots beside the step. Raises TypeError for what is no model or
     optimizer, and what the step raises.
     """
@@ -223,27 +223,33 @@ def ledger(
 
     cold = Watch()
     grads, data, kept, unattributed = _one_micro_batch(model, params, batch, loss, optimizer, cold)
-    watch = Watch(dict.fromkeys(cold.peaks, 0), dict.fromkeys(cold.peaks, 0))  # a moment's entry is there before it
-    moments = {}
-    if workers == 1 or batch.micro_batches == 1:
-        with small_buffers(), traced_peak():
-            start = tracemalloc.get_traced_memory()[0]
-            step(watch.call)
-        moments = {name: persistent + peak - start for name, peak in watch.peaks.items()}
-    else:  # the calls of several workers overlap: no moments
-        _one_micro_batch(model, params, batch, loss, optimizer, watch)
-        step(plainly)
-    with traced_peak() as traced:
-        step(plainly)
+    # A moment's entry is there before it. Twice, as all that follows: Python's own tables grow now and then, by up to 1 MiB.
+    watches = [Watch(dict.fromkeys(cold.peaks, 0), dict.fromkeys(cold.peaks, 0)) for _ in range(2)]
+    runs = []
+    for watch in watches:
+        if workers == 1 or batch.micro_batches == 1:
+            with small_buffers(), traced_peak():
+                start = tracemalloc.get_traced_memory()[0]
+                step(watch.call)
+            runs.append({name: persistent + peak - start for name, peak in watch.peaks.items()})
+        else:  # the calls of several workers overlap: no moments
+            _one_micro_batch(model, params, batch, loss, optimizer, watch)
+            runs.append({})
+    moments = {name: min(run[name] for run in runs) for name in runs[0]}
+    peaks = []
+    for _ in range(3 if workers > 1 else 2):  # the first one warms the threads up
+        with traced_peak() as traced:
+            step(plainly)
+        peaks.append(traced.peak)
     rows = [
         Row(
             name,
             params=tree.nbytes(tree.trainable(params.get(name))),
             grads=nbytes,
             saved=sum(array.nbytes for array in kept if array.layer == name),
-            # The smaller of two runs: first-run imports and other threads only ever add bytes.
+            # The smallest of the runs: first-run imports and other threads only ever add bytes.
             workspace=max(
-                min(seen.workspace.get(f"{name}, {way}", 0) for seen in (cold, watch))
+                min(seen.workspace.get(f"{name}, {way}", 0) for seen in (cold, *watches))
                 for way in ("forward", "backward")
             ),
             slots=sum(tree.nbytes(slot.get(name)) for slot in state.values()),
@@ -251,7 +257,7 @@ def ledger(
         )
         for name, nbytes in grads.items()
     ]
-    return Ledger((*rows, Row("input", data=data)), persistent + traced.peak, unattributed, moments, kept)
+    return Ledger((*rows, Row("input", data=data)), persistent + min(peaks), unattributed, moments, kept)
 
 
 def _one_micro_batch(
