@@ -90,12 +90,14 @@ class Exercise:
 
 
 def read(unit: types.ModuleType) -> Exercise:
-    """The exercise of a module: its docstring is id and title, its functions are marked, all else is a name in it."""
+    """The exercise of a module: its docstring is id and title, its functions are marked, all else is a name in it. The
+    hints are one text; each begins with a dash at the start of a line."""
     exercise_id, title = (unit.__doc__ or "").rstrip(".").split(maxsplit=1)
     own = [one for one in vars(unit).values() if getattr(one, "__module__", "") == unit.__name__]
     (reference,) = [one for one in own if getattr(one, ROLE, "") == "solution"]
     known = [Wrong(one, " ".join((one.__doc__ or "").split())) for one in own if getattr(one, ROLE, "") == "wrong"]
     given = {name: getattr(unit, name) for name in Exercise.__dataclass_fields__ if hasattr(unit, name)}
+    given["hints"] = tuple(" ".join(hint.split()) for hint in re.split("^- ", unit.hints, flags=re.MULTILINE)[1:])
     return Exercise(**given | {"id": exercise_id, "title": title, "reference": reference, "wrong": tuple(known)})
 
 

@@ -6,14 +6,12 @@ import numpy as np
 
 from dlcourse.exercises.unit import solution, wrong
 
-hints = (
-    "The rule of section 1 has two factors. One comes from the shape alone, the other from the dtype alone.",
-    (
-        "`math.prod(shape)` multiplies all numbers of a tuple, and `np.dtype(name)` makes a dtype from its name. A "
-        "dtype knows its bytes per number."
-    ),
-    "Return `math.prod(shape) * np.dtype(dtype).itemsize`.",
-)
+hints = """
+- The rule of section 1 has two factors. One comes from the shape alone, the other from the dtype alone.
+- `math.prod(shape)` multiplies all numbers of a tuple, and `np.dtype(name)` makes a dtype from its name. A dtype knows
+  its bytes per number.
+- Return `math.prod(shape) * np.dtype(dtype).itemsize`.
+"""
 
 
 @solution

@@ -3,14 +3,12 @@
 from dlcourse.exercises.unit import solution, wrong
 
 parts = "params", "grads", "slots"
-hints = (
-    (
-        "Count numbers before bytes. How many weights are there, if there is one from each input to each output? And "
-        "how many biases?"
-    ),
-    "Each parameter has one gradient, of the same size. Adam remembers two numbers for each parameter.",
-    "`params = 4 * (inputs * outputs + outputs)`. The gradients take as much, the slots twice as much.",
-)
+hints = """
+- Count numbers before bytes. How many weights are there, if there is one from each input to each output? And how many
+  biases?
+- Each parameter has one gradient, of the same size. Adam remembers two numbers for each parameter.
+- `params = 4 * (inputs * outputs + outputs)`. The gradients take as much, the slots twice as much.
+"""
 
 
 @solution
@@ -36,9 +34,7 @@ def bias_for_each_input(inputs, outputs):
     return params, params, 2 * params
 
 
-@wrong
 def numbers_not_bytes(inputs, outputs):
-    """These are numbers and not bytes. The layer is in float32: 4 bytes for each number."""
     params = inputs * outputs + outputs
     return params, params, 2 * params
 
@@ -51,10 +47,7 @@ def one_slot(inputs, outputs):
     return params, params, params
 
 
-@wrong
 def in_float64(inputs, outputs):
-    """Everything is twice too large: you count 8 bytes for each number. The networks of this course compute in float32,
-    which takes 4."""
     params = 8 * (inputs * outputs + outputs)
     return params, params, 2 * params
 
@@ -63,6 +56,9 @@ def in_float64(inputs, outputs):
 def added(inputs, outputs):
     """You add inputs and outputs. There is a weight from each input to each output: multiply them."""
     return tuple(4 * factor * (inputs + outputs) for factor in (1, 1, 2))
+
+
+also_wrong = numbers_not_bytes, in_float64
 
 
 def inputs(rng):

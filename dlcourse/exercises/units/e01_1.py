@@ -4,17 +4,12 @@ import numpy as np
 
 from dlcourse.exercises.unit import solution, wrong
 
-hints = (
-    (
-        "There are two states to compare. Before: which arrays stay alive because of this list? After: what do the "
-        "copies take?"
-    ),
-    "Before are the owners, each once, even where several views look into it. `held` of this section counts them.",
-    (
-        "After, each array has memory of its own, of `a.nbytes` bytes. So it is `held(arrays)` minus the sum of "
-        "`nbytes`, and this can be negative."
-    ),
-)
+hints = """
+- There are two states to compare. Before: which arrays stay alive because of this list? After: what do the copies take?
+- Before are the owners, each once, even where several views look into it. `held` of this section counts them.
+- After, each array has memory of its own, of `a.nbytes` bytes. So it is `held(arrays)` minus the sum of `nbytes`, and
+  this can be negative.
+"""
 
 
 @solution
@@ -71,15 +66,12 @@ def set_of_sizes(arrays):
 
 
 @wrong
-def sign_turned(arrays):
-    """The number is right, its sign is not. What becomes free is *before* minus *after*: owners minus copies."""
-    return -freed_by_copies(arrays)
-
-
-@wrong
 def largest_owner(arrays):
     """You count the largest owner alone. Each owner that the list keeps alive counts, once."""
     return max(owner(a).nbytes for a in arrays) - sum(a.nbytes for a in arrays)
+
+
+also_wrong = (lambda arrays: -freed_by_copies(arrays),)
 
 
 def inputs(rng):

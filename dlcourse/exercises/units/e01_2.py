@@ -4,18 +4,14 @@ import numpy as np
 
 from dlcourse.exercises.unit import solution, wrong
 
-hints = (
-    (
-        "Write it first in the way that is easy to read. Then count: which arrays of the size of `x` are alive at the "
-        "highest moment? `x.std()` makes one too, inside."
-    ),
-    "The result has to be made, so one array is the least. Make it by the subtraction, and do the division in place.",
-    (
-        "The mean of `y` is 0 now, so its standard deviation is the root of the mean of its squares. `np.dot(v, v)` "
-        "of `v = y.reshape(-1)` gives the sum of squares, without an array of squares."
-    ),
-    "`y = x - x.mean()`, then `v = y.reshape(-1)`, then `y /= np.sqrt(np.dot(v, v) / y.size).astype(y.dtype)`.",
-)
+hints = """
+- Write it first in the way that is easy to read. Then count: which arrays of the size of `x` are alive at the highest
+  moment? `x.std()` makes one too, inside.
+- The result has to be made, so one array is the least. Make it by the subtraction, and do the division in place.
+- The mean of `y` is 0 now, so its standard deviation is the root of the mean of its squares. `np.dot(v, v)` of `v =
+  y.reshape(-1)` gives the sum of squares, without an array of squares.
+- `y = x - x.mean()`, then `v = y.reshape(-1)`, then `y /= np.sqrt(np.dot(v, v) / y.size).astype(y.dtype)`.
+"""
 costs = (
     (2.7, "three arrays of the size of x at one moment; give a result the name of the array before it"),
     (1.7, "two arrays of the size of x: `x.std()` makes one, `y * y` too, and a division that is not in place"),
@@ -51,10 +47,7 @@ def each_column(x):
     return (x - x.mean(axis=0)) / x.std(axis=0)
 
 
-@wrong
 def in_float64(x):
-    """The numbers are right, but the result of a float32 array is float64: twice the bytes. Look for the place where
-    float64 comes in: an `astype`, or a NumPy number in float64."""
     wide = x.astype(np.float64)
     return (wide - wide.mean()) / wide.std()
 
@@ -72,29 +65,17 @@ def not_centred(x):
 
 
 @wrong
-def each_row(x):
-    """You normalize along the last axis. Asked is one mean and one standard deviation for the whole array."""
-    return (x - x.mean(axis=-1, keepdims=True)) / x.std(axis=-1, keepdims=True)
-
-
-@wrong
-def to_0_and_1(x):
-    """You bring the numbers between 0 and 1, by the least and the largest. Asked is mean 0 and standard deviation
-    1."""
-    return (x - x.min()) / (x.max() - x.min())
-
-
-@wrong
 def without_brackets(x):
     """Brackets are missing: `x - x.mean() / x.std()` divides the mean alone."""
     return x - x.mean() / x.std()
 
 
-@wrong
-def squares_of_x(x):
-    """You divide by the root of the mean of x². The standard deviation takes the squares after the mean was
-    subtracted."""
-    return (x - x.mean()) / np.sqrt((x * x).mean())
+also_wrong = (
+    in_float64,
+    lambda x: (x - x.mean(axis=-1, keepdims=True)) / x.std(axis=-1, keepdims=True),
+    lambda x: (x - x.min()) / (x.max() - x.min()),
+    lambda x: (x - x.mean()) / np.sqrt((x * x).mean()),
+)
 
 
 def inputs(rng):

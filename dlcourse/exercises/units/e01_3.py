@@ -5,17 +5,13 @@ import numpy as np
 from dlcourse.exercises.unit import solution, wrong
 
 parts = "dx", "db"
-hints = (
-    (
-        "Move one number of x by h: by how much does its y move? By h times its b. Move one number of b by h: every y "
-        "that used it moves by h times its x."
-    ),
-    (
-        "So `dx` is `dy * b`, where b is spread as in the forward pass. And `dy * x` holds what each place says about "
-        "b. Several places speak about the same number of b."
-    ),
-    "What was spread is summed back: `db = sum_back(dy * x, b.shape)`, with the function of this section.",
-)
+hints = """
+- Move one number of x by h: by how much does its y move? By h times its b. Move one number of b by h: every y that used
+  it moves by h times its x.
+- So `dx` is `dy * b`, where b is spread as in the forward pass. And `dy * x` holds what each place says about b.
+  Several places speak about the same number of b.
+- What was spread is summed back: `db = sum_back(dy * x, b.shape)`, with the function of this section.
+"""
 
 
 @solution
@@ -55,13 +51,6 @@ def first_axis_only(dy, x, b):
 
 
 @wrong
-def mean_back(dy, x, b):
-    """Your db is a mean over the places that used b. The reverse of spreading is a sum. If a mean is wanted, the loss
-    has divided already, and dy holds that."""
-    return dy * b, sum_back(dy * x, b.shape) * (b.size / dy.size)
-
-
-@wrong
 def summed_too_early(dy, x, b):
     """You sum dy and x one by one and multiply the sums. Each place has its own product dy · x: multiply first, then
     sum."""
@@ -75,16 +64,15 @@ def exchanged(dy, x, b):
 
 
 @wrong
-def leading_axes(dy, x, b):
-    """You sum over all axes but the last. That is right for one number a column. The axes depend on the shape of b:
-    see `spread_axes`."""
-    return dy * b, (dy * x).sum(axis=tuple(range(dy.ndim - 1)))
-
-
-@wrong
 def dx_of_x(dy, x, b):
     """Your dx has x in it. When x moves by a step, y moves by b times as much."""
     return dy * x, scale_backward(dy, x, b)[1]
+
+
+also_wrong = (
+    lambda dy, x, b: (dy * b, sum_back(dy * x, b.shape) * (b.size / dy.size)),
+    lambda dy, x, b: (dy * b, (dy * x).sum(axis=tuple(range(dy.ndim - 1)))),
+)
 
 
 def inputs(rng):

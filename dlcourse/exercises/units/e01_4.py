@@ -4,14 +4,12 @@ import numpy as np
 
 from dlcourse.exercises.unit import solution, wrong
 
-hints = (
-    (
-        "`pictures / 255` is float64. And `mean` and `std` are float64 arrays: where they meet a float32 array, the "
-        "result is float64, unless it is written in place."
-    ),
-    "The result in float32 has to be made. Make it by `astype`, and do all three steps in place.",
-    "`y = pictures.astype(np.float32)`, `y /= 255`, `y -= mean.astype(np.float32)`, and the same for `std`.",
-)
+hints = """
+- `pictures / 255` is float64. And `mean` and `std` are float64 arrays: where they meet a float32 array, the result is
+  float64, unless it is written in place.
+- The result in float32 has to be made. Make it by `astype`, and do all three steps in place.
+- `y = pictures.astype(np.float32)`, `y /= 255`, `y -= mean.astype(np.float32)`, and the same for `std`.
+"""
 costs = (
     (2.7, "float64 on the way, such as `pictures / 255`, or three arrays of the result's size at one moment"),
     (1.7, "two arrays of the size of the result at one moment; work in place after `astype`"),
@@ -26,13 +24,6 @@ def standardized(pictures, mean, std):
     y -= mean.astype(np.float32)
     y /= std.astype(np.float32)
     return y
-
-
-@wrong
-def float64_comes_out(pictures, mean, std):
-    """The numbers are right, but they are float64: twice the bytes, here and in every layer that follows. Convert to
-    float32 first, then work in place."""
-    return (pictures / 255 - mean) / std
 
 
 @wrong
@@ -74,10 +65,10 @@ def only_by_255(pictures, mean, std):
     return (pictures / 255).astype(np.float32)
 
 
-@wrong
-def times_std(pictures, mean, std):
-    """You multiply by std. It is to be divided by: the numbers should have a standard deviation near 1."""
-    return ((pictures / 255 - mean) * std).astype(np.float32)
+also_wrong = (
+    lambda pictures, mean, std: (pictures / 255 - mean) / std,
+    lambda pictures, mean, std: ((pictures / 255 - mean) * std).astype(np.float32),
+)
 
 
 def inputs(rng):

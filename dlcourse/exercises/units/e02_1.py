@@ -2,13 +2,11 @@
 
 from dlcourse.exercises.unit import solution, wrong
 
-hints = (
-    "Three kinds of systems are in the text: one that counts in bytes, one that has no such number, and all others.",
-    (
-        '`sys.platform` is "darwin" on macOS, "win32" on Windows, "linux" on Linux. Test for the two special ones and '
-        "let all others be KiB."
-    ),
-)
+hints = """
+- Three kinds of systems are in the text: one that counts in bytes, one that has no such number, and all others.
+- `sys.platform` is "darwin" on macOS, "win32" on Windows, "linux" on Linux. Test for the two special ones and let all
+  others be KiB.
+"""
 
 
 @solution

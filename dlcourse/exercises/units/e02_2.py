@@ -4,20 +4,13 @@ from dlcourse.exercises.unit import solution, wrong
 
 MIB = 2**20
 parts = "sampled", "true"
-hints = (
-    (
-        "Write a small function first: how many bytes are alive at one given second? It adds up all arrays that are "
-        "made already and not yet gone."
-    ),
-    (
-        "The sampler's peak is the largest value of that function over the looks. 0 if there are none: `max(…, "
-        "default=0)`."
-    ),
-    (
-        "The number of bytes rises only when something is made. So for the true peak it is enough to ask at the "
-        "seconds at which an array is made."
-    ),
-)
+hints = """
+- Write a small function first: how many bytes are alive at one given second? It adds up all arrays that are made
+  already and not yet gone.
+- The sampler's peak is the largest value of that function over the looks. 0 if there are none: `max(…, default=0)`.
+- The number of bytes rises only when something is made. So for the true peak it is enough to ask at the seconds at
+  which an array is made.
+"""
 
 
 @solution
@@ -32,16 +25,12 @@ def two_peaks(arrays, looks):
     return sampled, true
 
 
-@wrong
 def largest_array(arrays, looks):
-    """You take the largest single array. Arrays that are alive at the same second add up."""
     seen = (size for made, gone, size in arrays for look in looks if made <= look < gone)
     return max(seen, default=0), max((size for _, _, size in arrays), default=0)
 
 
-@wrong
 def all_added(arrays, looks):
-    """You add up all arrays, also those that were never alive at the same time. A peak belongs to one moment."""
     met = (size for made, gone, size in arrays if any(made <= look < gone for look in looks))
     return sum(met), sum(size for _, _, size in arrays)
 
@@ -70,9 +59,7 @@ def last_look(arrays, looks):
     return two_peaks(arrays, looks[-1:])[0], two_peaks(arrays, looks)[1]
 
 
-@wrong
 def never_freed(arrays, looks):
-    """Your bytes only rise: arrays that are gone are still counted. Look at the second number of each array."""
     sampled = max((sum(size for made, _, size in arrays if made <= look) for look in looks), default=0)
     return sampled, sum(size for _, _, size in arrays)
 
@@ -86,7 +73,7 @@ def not_at_once(arrays, looks):
 
 @wrong
 def true_is_the_largest(arrays, looks):
-    """Your true peak is the largest single array. Arrays that are alive at the same second add up there too."""
+    """Your true peak is the largest single array. Arrays that are alive at the same second add up."""
     return two_peaks(arrays, looks)[0], max((size for _, _, size in arrays), default=0)
 
 
@@ -94,6 +81,9 @@ def true_is_the_largest(arrays, looks):
 def true_is_the_sum(arrays, looks):
     """Your true peak is the sum of all arrays. Some are gone when others are made: a peak belongs to one moment."""
     return two_peaks(arrays, looks)[0], sum(size for _, _, size in arrays)
+
+
+also_wrong = largest_array, all_added, never_freed
 
 
 def inputs(rng):
@@ -106,4 +96,7 @@ def inputs(rng):
     yield "nothing is made", ([], [0.0, 0.5])
     lives = [(float(made), float(made + rng.integers(1, 4)), int(rng.integers(1, 9)) * MIB) for made in range(12)]
     yield "twelve arrays, a look every 5 seconds", (lives, [0.5, 5.5, 10.5])
-    yield "a look at the very second at which an array is made", ([(0.0, 1.0, 2 * MIB), (0.5, 1.0, MIB)], [0.5])
+    yield (
+        "a look at the very second at which an array is made",
+        ([(0.0, 1.0, MIB), (0.0, 1.0, MIB), (0.5, 1.0, MIB)], [0.5]),
+    )

@@ -3,17 +3,12 @@
 from dlcourse.exercises.unit import solution, wrong
 
 MIB = 2**20
-hints = (
-    (
-        "Two questions: how much did the allocator take from the system, and how much of that is in use? Both have "
-        "two parts, the heap and the mappings."
-    ),
-    (
-        "A mapping belongs to one array and goes back when the array is freed. So all of it is in use, and all of it "
-        "was taken."
-    ),
-    "`100 * (used + mapped) / (heap + mapped)`, and 100 where nothing was taken.",
-)
+hints = """
+- Two questions: how much did the allocator take from the system, and how much of that is in use? Both have two parts,
+  the heap and the mappings.
+- A mapping belongs to one array and goes back when the array is freed. So all of it is in use, and all of it was taken.
+- `100 * (used + mapped) / (heap + mapped)`, and 100 where nothing was taken.
+"""
 
 
 @solution
@@ -44,21 +39,15 @@ def mapped_above_only(heap, used, holes, mapped):
 
 
 @wrong
-def share_of_holes(heap, used, holes, mapped):
-    """This is the share of the holes, what is *not* in use. Usage is the other part of 100 %."""
-    return 100 * holes / (heap + mapped) if heap + mapped else 0.0
-
-
-@wrong
-def as_a_share(heap, used, holes, mapped):
-    """This is a share between 0 and 1. Asked is per cent: multiply by 100."""
-    return usage_percent(heap, used, holes, mapped) / 100
-
-
-@wrong
 def divides_by_zero(heap, used, holes, mapped):
     """Where nothing was taken from the system yet, this divides by zero. Nothing is wasted then: 100 %."""
     return 100 * (used + mapped) / (heap + mapped)
+
+
+also_wrong = (
+    lambda heap, used, holes, mapped: 100 * holes / (heap + mapped) if heap + mapped else 0.0,
+    lambda heap, used, holes, mapped: usage_percent(heap, used, holes, mapped) / 100,
+)
 
 
 def inputs(rng):

@@ -3,14 +3,12 @@
 from dlcourse.exercises.unit import solution, wrong
 
 parts = "RSS", "USS", "PSS"
-hints = (
-    "For each page of the process, count how many processes have it. All three numbers follow from these counts.",
-    "RSS: all pages. USS: those whose count is 1. PSS: a page with the count n gives 1/n of a page.",
-    (
-        "`counts = [sum(page in pages for pages in processes) for page in processes[which]]`. Then 4,096 times "
-        "`len(counts)`, `counts.count(1)` and `sum(1 / n for n in counts)`."
-    ),
-)
+hints = """
+- For each page of the process, count how many processes have it. All three numbers follow from these counts.
+- RSS: all pages. USS: those whose count is 1. PSS: a page with the count n gives 1/n of a page.
+- `counts = [sum(page in pages for pages in processes) for page in processes[which]]`. Then 4,096 times `len(counts)`,
+  `counts.count(1)` and `sum(1 / n for n in counts)`.
+"""
 
 
 @solution
@@ -23,9 +21,7 @@ def rss_uss_pss(processes, which):
     return rss, uss, pss
 
 
-@wrong
 def pages_not_bytes(processes, which):
-    """These are pages. Asked are bytes: a page has 4,096 of them."""
     rss, uss, pss = rss_uss_pss(processes, which)
     return rss // 4096, uss // 4096, pss / 4096
 
@@ -60,17 +56,12 @@ def all_have_it(processes, which):
     return rss, rss - 4096 * len(set.intersection(*processes)), pss
 
 
-@wrong
 def whole_system(processes, which):
-    """Your RSS counts the pages of all processes. It belongs to one: all pages that this process has."""
     _, uss, pss = rss_uss_pss(processes, which)
     return 4096 * len(set.union(*processes)), uss, pss
 
 
-@wrong
 def equal_passed_over(processes, which):
-    """You pass over a process that has the same pages as yours. Just after a fork that is the child, and it shares every
-    page. Pass over number `which`, and no other."""
     mine = processes[which]
     others = [pages for pages in processes if pages != mine]
     counts = [1 + sum(page in pages for pages in others) for page in mine]
@@ -89,6 +80,9 @@ def pss_without_its_own(processes, which):
     """Your PSS has the shared pages alone. A page that nobody shares counts in full."""
     rss, uss, pss = rss_uss_pss(processes, which)
     return rss, uss, pss - uss
+
+
+also_wrong = pages_not_bytes, whole_system, equal_passed_over
 
 
 def inputs(rng):

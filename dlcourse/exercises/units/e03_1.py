@@ -3,14 +3,12 @@
 from dlcourse.exercises.unit import solution, wrong
 
 parts = "dw1", "db1", "dw2", "db2"
-hints = (
-    "Compute z and y first, forward. Then go back from L: first dy, then what comes from it.",
-    "dy = 2 (y - t). The second neuron is the neuron of the text, with z in the place of x: its dw2 is dy times z.",
-    (
-        "The second neuron also gives the gradient of its input: dz = dy · w2. For the first neuron dz is what dy was "
-        "for the second."
-    ),
-)
+hints = """
+- Compute z and y first, forward. Then go back from L: first dy, then what comes from it.
+- dy = 2 (y - t). The second neuron is the neuron of the text, with z in the place of x: its dw2 is dy times z.
+- The second neuron also gives the gradient of its input: dz = dy · w2. For the first neuron dz is what dy was for the
+  second.
+"""
 
 
 @solution
@@ -24,20 +22,10 @@ def two_neurons_backward(x, t, w1, b1, w2, b2):
     return dz * x, dz, dw2, db2
 
 
-@wrong
 def no_two(x, t, w1, b1, w2, b2):
-    """All four are half of what they should be. The slope of (y - t)² is 2 (y - t): the 2 of the square comes down as a
-    factor. Some books write ½ (y - t)² as the loss to be rid of it; this loss has no ½."""
     z = w1 * x + b1
     dy = w2 * z + b2 - t
     return dy * w2 * x, dy * w2, dy * z, dy
-
-
-@wrong
-def wrong_sign(x, t, w1, b1, w2, b2):
-    """All four have the wrong sign: dy is 2 (y - t), not 2 (t - y). When y is above t and grows, the loss grows too, so
-    its slope is positive. With your sign a descent would climb."""
-    return tuple(-gradient for gradient in two_neurons_backward(x, t, w1, b1, w2, b2))
 
 
 @wrong
@@ -87,7 +75,11 @@ def w1_for_w2(x, t, w1, b1, w2, b2):
     return dy * w1 * x, dy * w1, dy * z, dy
 
 
-also_wrong = (neurons_exchanged,)
+also_wrong = (
+    no_two,
+    lambda x, t, w1, b1, w2, b2: tuple(-gradient for gradient in two_neurons_backward(x, t, w1, b1, w2, b2)),
+    neurons_exchanged,
+)
 
 
 def inputs(rng):

@@ -5,15 +5,13 @@ import numpy as np
 from dlcourse.exercises.unit import solution, wrong
 
 parts = "dx", "dW", "db"
-hints = (
-    "Each of the three has the shape of what it is the gradient of. Write the shapes of dy, x and W on paper first.",
-    (
-        "In dW the sum goes over n, the samples. A matrix product sums over the axis that vanishes: which of the two "
-        "must be transposed, so that n stands in the middle?"
-    ),
-    "dx[n, d] = Σ_k dy[n, k] W[d, k]. The sum is over the last axis of both; so W must be transposed.",
-    "dx = dy @ W.T and dW = x.T @ dy; db is the sum of dy over the samples, axis 0.",
-)
+hints = """
+- Each of the three has the shape of what it is the gradient of. Write the shapes of dy, x and W on paper first.
+- In dW the sum goes over n, the samples. A matrix product sums over the axis that vanishes: which of the two must be
+  transposed, so that n stands in the middle?
+- dx[n, d] = Σ_k dy[n, k] W[d, k]. The sum is over the last axis of both; so W must be transposed.
+- dx = dy @ W.T and dW = x.T @ dy; db is the sum of dy over the samples, axis 0.
+"""
 costs = (
     (8.0, "all products at once, an array of three axes; a matrix product sums on the way"),
     (1.5, "a copy, or float64; x.T and W.T are views, and a product needs no copy of them"),
@@ -58,34 +56,6 @@ def dx_reshaped(dy, x, W):
 
 
 @wrong
-def dW_transposed(dy, x, W):
-    """Your dW is transposed: it has the shape (D_out, D_in). A gradient has the shape of its array. With a square W no
-    shape tells you; the numbers are wrong all the same."""
-    return dy @ W.T, dy.T @ x, dy.sum(axis=0)
-
-
-@wrong
-def dW_reshaped(dy, x, W):
-    """In dW you gave x another shape by reshape, where it must be transposed. reshape keeps the numbers in the order of
-    the strip, so samples and inputs are mixed. x.T exchanges the axes, and copies nothing."""
-    return dy @ W.T, x.reshape(x.shape[::-1]) @ dy, dy.sum(axis=0)
-
-
-@wrong
-def bias_keeps_axis(dy, x, W):
-    """The numbers of db are right, its shape is (1, D_out). Broadcasting would let b -= lr * db fail or, worse, make b
-    a matrix. Sum over axis 0 without keepdims."""
-    return dy @ W.T, x.T @ dy, dy.sum(axis=0, keepdims=True)
-
-
-@wrong
-def bias_not_summed(dy, x, W):
-    """Your db is dy as it is, with a row for each sample. b was spread over the samples, so its gradient is summed back
-    over them: axis 0 (notebook 01, section 8)."""
-    return dy @ W.T, x.T @ dy, dy
-
-
-@wrong
 def bias_over_outputs(dy, x, W):
     """Your db is summed over the outputs and has a number for each sample. There is one bias for each output: sum over
     the other axis, the samples."""
@@ -99,11 +69,13 @@ def bias_one_number(dy, x, W):
     return dy @ W.T, x.T @ dy, dy.sum()
 
 
-@wrong
-def float64(dy, x, W):
-    """The numbers are right, but with float32 coming in your gradients are float64: twice the bytes, and every array
-    after them too. np.zeros(shape) and np.ones(shape) make float64; give them the dtype of what comes in."""
-    return tuple(gradient.astype(np.float64) for gradient in affine_backward(dy, x, W))
+also_wrong = (
+    lambda dy, x, W: (dy @ W.T, dy.T @ x, dy.sum(axis=0)),
+    lambda dy, x, W: (dy @ W.T, x.reshape(x.shape[::-1]) @ dy, dy.sum(axis=0)),
+    lambda dy, x, W: (dy @ W.T, x.T @ dy, dy.sum(axis=0, keepdims=True)),
+    lambda dy, x, W: (dy @ W.T, x.T @ dy, dy),
+    lambda dy, x, W: tuple(gradient.astype(np.float64) for gradient in affine_backward(dy, x, W)),
+)
 
 
 def inputs(rng):

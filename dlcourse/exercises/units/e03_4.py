@@ -5,11 +5,11 @@ from itertools import pairwise
 from dlcourse.exercises.unit import solution, wrong
 
 parts = "params", "saved"
-hints = (
-    "Go through the layers: widths [784, 512, 10] are two layers, 784 → 512 and 512 → 10.",
-    "A layer has D_in · D_out weights and D_out biases. It keeps its input: batch · D_in numbers.",
-    "The last output is the input of no layer of the stack: nobody keeps it. Multiply by itemsize at the end.",
-)
+hints = """
+- Go through the layers: widths [784, 512, 10] are two layers, 784 → 512 and 512 → 10.
+- A layer has D_in · D_out weights and D_out biases. It keeps its input: batch · D_in numbers.
+- The last output is the input of no layer of the stack: nobody keeps it. Multiply by itemsize at the end.
+"""
 
 
 @solution
@@ -50,12 +50,6 @@ def without_the_batch(widths, batch, itemsize):
 
 
 @wrong
-def one_sample(widths, batch, itemsize):
-    """Your saved bytes are those of one sample. Each sample has its own: multiply by batch."""
-    return affine_bytes(widths, 1, itemsize)
-
-
-@wrong
 def inputs_and_outputs(widths, batch, itemsize):
     """Each layer keeps its input and its output in your count. Backward does not need the output; and one layer's
     output is the next one's input, so most arrays are counted twice."""
@@ -69,23 +63,17 @@ def every_array_once(widths, batch, itemsize):
     return affine_bytes(widths, batch, itemsize)[0], batch * sum(widths) * itemsize
 
 
-@wrong
 def a_copy_for_each_sample(widths, batch, itemsize):
-    """Your params grow with the batch. All samples are multiplied by the same W: the parameters exist once."""
     params, saved = affine_bytes(widths, batch, itemsize)
     return params * batch, saved
 
 
-@wrong
-def numbers_not_bytes(widths, batch, itemsize):
-    """You count numbers. For bytes, multiply by itemsize, the bytes of one number."""
-    return affine_bytes(widths, batch, 1)
-
-
-@wrong
-def four_always(widths, batch, itemsize):
-    """You multiply by 4 always. That is right for float32; itemsize says what it is here (float64 has 8)."""
-    return affine_bytes(widths, batch, 4)
+also_wrong = (
+    lambda widths, batch, itemsize: affine_bytes(widths, 1, itemsize),
+    a_copy_for_each_sample,
+    lambda widths, batch, itemsize: affine_bytes(widths, batch, 1),
+    lambda widths, batch, itemsize: affine_bytes(widths, batch, 4),
+)
 
 
 def inputs(rng):

@@ -5,11 +5,11 @@ import numpy as np
 from dlcourse.exercises.unit import solution, wrong
 
 parts = "dx", "dW", "db"
-hints = (
-    "All axes but the last are samples in the end. Lay them in one: x.reshape(-1, x.shape[-1]).",
-    "dx needs no reshape: dy @ W.T works on the last axis, whatever stands before it.",
-    "rows = x.reshape(-1, D_in), drows = dy.reshape(-1, D_out); then dW and db as in 03.2, from rows and drows.",
-)
+hints = """
+- All axes but the last are samples in the end. Lay them in one: x.reshape(-1, x.shape[-1]).
+- dx needs no reshape: dy @ W.T works on the last axis, whatever stands before it.
+- rows = x.reshape(-1, D_in), drows = dy.reshape(-1, D_out); then dW and db as in 03.2, from rows and drows.
+"""
 costs = ((3.0, "a dW for each sample before they are added; one product over all rows adds on the way"),)
 
 
@@ -50,17 +50,14 @@ def db_of_each_place(dy, x, W):
 
 
 @wrong
-def dx_flat(dy, x, W):
-    """Your dx has the axes laid in one. A gradient has the shape of its array: dx that of x. Shape it back."""
-    return affine_backward(dy.reshape(-1, dy.shape[-1]), x.reshape(-1, x.shape[-1]), W)
-
-
-@wrong
 def rows_reshaped(dy, x, W):
     """You wrote x.reshape(D_in, -1), which keeps the numbers in the order of the strip and mixes samples and inputs.
     First reshape to (-1, D_in), then transpose."""
     dx, _, db = affine_backward_any(dy, x, W)
     return dx, x.reshape(x.shape[-1], -1) @ dy.reshape(-1, dy.shape[-1]), db
+
+
+also_wrong = (lambda dy, x, W: affine_backward(dy.reshape(-1, dy.shape[-1]), x.reshape(-1, x.shape[-1]), W),)
 
 
 def inputs(rng):

@@ -4,11 +4,11 @@ import numpy as np
 
 from dlcourse.exercises.unit import solution, wrong
 
-hints = (
-    "The slope of tanh is 1 − tanh(x)². You do not have x. Which part of the formula do you have?",
-    "The slope is 1 − y². The chain rule multiplies it with what comes in from above.",
-    "dx = dy · (1 − y · y). Begin with dx = y * y and change it in place: then there is no other array.",
-)
+hints = """
+- The slope of tanh is 1 − tanh(x)². You do not have x. Which part of the formula do you have?
+- The slope is 1 − y². The chain rule multiplies it with what comes in from above.
+- dx = dy · (1 − y · y). Begin with dx = y * y and change it in place: then there is no other array.
+"""
 costs = ((1.5, "a second array beside dx; y * y can become dx, changed in place"),)
 
 

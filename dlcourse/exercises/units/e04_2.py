@@ -4,12 +4,12 @@ import numpy as np
 
 from dlcourse.exercises.unit import solution, wrong
 
-hints = (
-    "exp(1000) is too large for any float. What may you subtract from a row without changing its softmax?",
-    "Subtract from each row its own maximum. keepdims=True keeps the axis, so that the shapes fit.",
-    "The classes are on the last axis: axis=-1 finds it, whatever the number of axes.",
-    "y = logits - logits.max(axis=-1, keepdims=True); then np.exp(y, out=y); then divide y by its sum over axis -1.",
-)
+hints = """
+- exp(1000) is too large for any float. What may you subtract from a row without changing its softmax?
+- Subtract from each row its own maximum. keepdims=True keeps the axis, so that the shapes fit.
+- The classes are on the last axis: axis=-1 finds it, whatever the number of axes.
+- y = logits - logits.max(axis=-1, keepdims=True); then np.exp(y, out=y); then divide y by its sum over axis -1.
+"""
 costs = (
     (2.5, "the shifted scores, their exp and the result at once; work on in one array"),
     (1.5, "two arrays of this size at once; work on in one: np.exp(y, out=y), then y /= …"),
@@ -26,9 +26,8 @@ def softmax(logits):
 
 
 def shifted_by(logits, shift):
-    with np.errstate(all="ignore"):
-        e = np.exp(logits - shift)
-        return e / e.sum(axis=-1, keepdims=True)
+    e = np.exp(logits - shift)
+    return e / e.sum(axis=-1, keepdims=True)
 
 
 def along(logits, axis):
@@ -38,9 +37,8 @@ def along(logits, axis):
 
 def without_keepdims(logits, of_max, of_sum):
     """keepdims=True is left out in the maximum, in the sum, or in both."""
-    with np.errstate(all="ignore"):
-        e = np.exp(logits - logits.max(axis=-1, keepdims=not of_max))
-        return e / e.sum(axis=-1, keepdims=not of_sum)
+    e = np.exp(logits - logits.max(axis=-1, keepdims=not of_max))
+    return e / e.sum(axis=-1, keepdims=not of_sum)
 
 
 @wrong
@@ -70,26 +68,6 @@ def over_the_batch(logits):
 
 
 @wrong
-def axis_one(logits):
-    """axis=1 holds the classes only where there are two axes. axis=-1 is the last, whatever their number."""
-    return along(logits, 1)
-
-
-@wrong
-def max_without_keepdims(logits):
-    """In the maximum you left out keepdims=True. It has lost its last axis, and broadcasting sets it beside the columns
-    and not beside the rows. In a square batch the shapes fit, and each row gets another's maximum."""
-    return without_keepdims(logits, of_max=True, of_sum=False)
-
-
-@wrong
-def sum_without_keepdims(logits):
-    """In the sum you left out keepdims=True. It has lost its last axis, and broadcasting sets it beside the columns and
-    not beside the rows. In a square batch the shapes fit, and each row gets another's sum."""
-    return without_keepdims(logits, of_max=False, of_sum=True)
-
-
-@wrong
 def both_without_keepdims(logits):
     """You left out keepdims=True, in the maximum and in the sum. Both have lost their last axis, and broadcasting sets
     them beside the columns and not beside the rows."""
@@ -97,39 +75,26 @@ def both_without_keepdims(logits):
 
 
 @wrong
-def in_float64(logits):
-    """The numbers are right, but float64 where the scores were float32: twice the bytes in all that follows."""
-    return softmax(logits.astype(np.float64))
-
-
-@wrong
 def naive(logits):
     """Your whole array sums to 1, and each row should: axis=-1, keepdims=True. And exp(1000) is infinite: subtract
     each row's maximum before exp."""
-    with np.errstate(all="ignore"):
-        return np.exp(logits) / np.exp(logits).sum()
+    return np.exp(logits) / np.exp(logits).sum()
 
 
-@wrong
 def one_sum_one_maximum(logits):
-    """You take one maximum and one sum for the whole array. Each row is a softmax of its own: axis=-1, keepdims=True
-    in both."""
     e = np.exp(logits - logits.max())
     return e / e.sum()
 
 
-@wrong
-def without_exp(logits):
-    """exp is missing: you divide the scores themselves by their sum. A score can be negative, a probability
-    cannot."""
-    with np.errstate(all="ignore"):
-        return logits / logits.sum(axis=-1, keepdims=True)
-
-
-@wrong
-def sum_forgotten(logits):
-    """You do not divide by the sum: your rows do not sum to 1."""
-    return np.exp(logits - logits.max(axis=-1, keepdims=True))
+also_wrong = (
+    lambda logits: along(logits, 1),
+    lambda logits: without_keepdims(logits, of_max=True, of_sum=False),
+    lambda logits: without_keepdims(logits, of_max=False, of_sum=True),
+    lambda logits: softmax(logits.astype(np.float64)),
+    one_sum_one_maximum,
+    lambda logits: logits / logits.sum(axis=-1, keepdims=True),
+    lambda logits: np.exp(logits - logits.max(axis=-1, keepdims=True)),
+)
 
 
 def inputs(rng):

@@ -6,12 +6,12 @@ from dlcourse.exercises.unit import solution, wrong
 
 parts = "loss", "dlogits"
 rtol = 1e-05
-hints = (
-    "The loss of a sample is log(sum of exp(z)) − z[label], where z is its row less the row's maximum.",
-    "z[np.arange(N), labels] takes the score of its label from each row.",
-    "The gradient is softmax(z), less 1 in the place of the label, all divided by N: the loss is a mean.",
-    "right = z[rows, labels]; np.exp(z, out=z); s = z.sum(axis=1, keepdims=True); loss: mean of log(s[:, 0]) − right.",
-)
+hints = """
+- The loss of a sample is log(sum of exp(z)) − z[label], where z is its row less the row's maximum.
+- z[np.arange(N), labels] takes the score of its label from each row.
+- The gradient is softmax(z), less 1 in the place of the label, all divided by N: the loss is a mean.
+- right = z[rows, labels]; np.exp(z, out=z); s = z.sum(axis=1, keepdims=True); loss: mean of log(s[:, 0]) − right.
+"""
 costs = (
     (2.5, "three arrays of this size or more at once: z, exp(z), p; one is enough, work on in z"),
     (1.5, "two arrays of this size at once; take the scores of the labels out first, then work on in z"),
@@ -47,9 +47,8 @@ def scaled(logits, labels, of_loss, of_gradient):
 
 def log_of_p(logits, labels, least, *, times_target=False):
     t = np.eye(logits.shape[1])[labels]
-    with np.errstate(all="ignore"):
-        logs = np.log(np.maximum(softmax(logits), least))
-        losses = -(t * logs) if times_target else -logs[t == 1]
+    logs = np.log(np.maximum(softmax(logits), least))
+    losses = -(t * logs) if times_target else -logs[t == 1]
     return float(losses.sum() / len(logits)), cross_entropy(logits, labels)[1]
 
 
@@ -57,18 +56,6 @@ def log_of_p(logits, labels, least, *, times_target=False):
 def sums(logits, labels):
     """Your loss and your gradient are sums over the batch. The loss is a mean: divide both by N."""
     return scaled(logits, labels, len(labels), len(labels))
-
-
-@wrong
-def gradient_not_divided(logits, labels):
-    """Your gradient is N times too large, that of a sum over the batch: divide it by N."""
-    return scaled(logits, labels, 1, len(labels))
-
-
-@wrong
-def divided_by_classes(logits, labels):
-    """Your gradient is divided by N · K. The loss is a mean of N losses, one a sample: divide by N."""
-    return scaled(logits, labels, 1, 1 / logits.shape[1])
 
 
 @wrong
@@ -86,28 +73,14 @@ def log_of_probability(logits, labels):
 
 
 @wrong
-def product_with_target(logits, labels):
-    """You multiply log p by the target. Where p was rounded to 0 that is 0 · log 0, and this is NaN, even when the
-    answer is right. Use log(sum of exp) − score."""
-    return log_of_p(logits, labels, 0.0, times_target=True)
-
-
-@wrong
 def not_shifted(logits, labels):
     """exp(1000) is infinite, and NaN follows. Subtract each row's maximum: in the loss it drops out again."""
     rows = np.arange(len(logits))
-    with np.errstate(all="ignore"):
-        e = np.exp(logits)
-        s = e.sum(axis=1, keepdims=True)
-        p = e / s
-        p[rows, labels] -= 1
-        return float((np.log(s[:, 0]) - logits[rows, labels]).mean()), p / len(p)
-
-
-@wrong
-def sign_turned(logits, labels):
-    """Your gradient has the wrong sign. In the place of the label it is p − 1, which is never above 0."""
-    return scaled(logits, labels, 1, -1)
+    e = np.exp(logits)
+    s = e.sum(axis=1, keepdims=True)
+    p = e / s
+    p[rows, labels] -= 1
+    return float((np.log(s[:, 0]) - logits[rows, labels]).mean()), p / len(p)
 
 
 @wrong
@@ -118,41 +91,29 @@ def one_not_divided(logits, labels):
     return cross_entropy(logits, labels)[0], dlogits
 
 
-@wrong
 def score_not_shifted(logits, labels):
-    """In the loss you take the row's maximum from the scores in the logarithm, and not from the score of the label.
-    Both belong to the same shifted scores, z."""
     loss, dlogits = cross_entropy(logits, labels)
     return loss - float(logits.max(axis=1).mean()), dlogits
 
 
-@wrong
 def targets_in_float64(logits, labels):
-    """The numbers are right, but the gradient is float64 where the scores were float32: np.eye makes float64, and the
-    larger kind wins. Subtract 1 in place at the labels instead; that needs no array of targets at all."""
     t = np.eye(logits.shape[1])[labels]
     return cross_entropy(logits, labels)[0], (softmax(logits) - t) / len(logits)
 
 
-@wrong
 def whole_columns(logits, labels):
-    """p[:, labels] takes whole columns, in all rows. You need one place in each row: p[np.arange(N), labels]."""
     p = softmax(logits)
     p[:, labels] -= 1
     return cross_entropy(logits, labels)[0], p / len(p)
 
 
-@wrong
 def one_maximum(logits, labels):
-    """You subtract the largest score of the whole batch. A row far below it becomes all zeros, and the log of that is
-    infinite. Subtract each row's own maximum: axis=1, keepdims=True."""
     rows = np.arange(len(logits))
-    with np.errstate(all="ignore"):
-        z = logits - logits.max()
-        s = np.exp(z).sum(axis=1, keepdims=True)
-        p = np.exp(z) / s
-        p[rows, labels] -= 1
-        return float((np.log(s[:, 0]) - z[rows, labels]).mean()), p / len(p)
+    z = logits - logits.max()
+    s = np.exp(z).sum(axis=1, keepdims=True)
+    p = np.exp(z) / s
+    p[rows, labels] -= 1
+    return float((np.log(s[:, 0]) - z[rows, labels]).mean()), p / len(p)
 
 
 @wrong
@@ -161,13 +122,22 @@ def label_not_subtracted(logits, labels):
     return cross_entropy(logits, labels)[0], softmax(logits) / len(logits)
 
 
-@wrong
 def loss_not_shifted(logits, labels):
-    """Your gradient is safe, your loss is not: exp(1000) in it is infinite. Subtract each row's maximum in the loss
-    too; it drops out again."""
-    with np.errstate(all="ignore"):
-        logs = np.log(np.exp(logits).sum(axis=1))
-        return float((logs - logits[np.arange(len(logits)), labels]).mean()), cross_entropy(logits, labels)[1]
+    logs = np.log(np.exp(logits).sum(axis=1))
+    return float((logs - logits[np.arange(len(logits)), labels]).mean()), cross_entropy(logits, labels)[1]
+
+
+also_wrong = (
+    lambda logits, labels: scaled(logits, labels, 1, len(labels)),
+    lambda logits, labels: scaled(logits, labels, 1, 1 / logits.shape[1]),
+    lambda logits, labels: log_of_p(logits, labels, 0.0, times_target=True),
+    lambda logits, labels: scaled(logits, labels, 1, -1),
+    score_not_shifted,
+    targets_in_float64,
+    whole_columns,
+    one_maximum,
+    loss_not_shifted,
+)
 
 
 def inputs(rng):

@@ -4,11 +4,11 @@ import numpy as np
 
 from dlcourse.exercises.unit import solution, wrong
 
-hints = (
-    "np.unpackbits gives eight bytes, 0 or 1, for each byte of bits. They stand in one row.",
-    "10 numbers take 2 bytes, and these give 16. The argument `count` says how many are wanted.",
-    "np.unpackbits(bits, count=dy.size).reshape(dy.shape) is a mask in bytes. Multiply dy by it.",
-)
+hints = """
+- np.unpackbits gives eight bytes, 0 or 1, for each byte of bits. They stand in one row.
+- 10 numbers take 2 bytes, and these give 16. The argument `count` says how many are wanted.
+- np.unpackbits(bits, count=dy.size).reshape(dy.shape) is a mask in bytes. Multiply dy by it.
+"""
 costs = ((1.5, "a second array as large as dx, such as the mask in float32; a product of dy and the bytes needs none"),)
 
 
@@ -42,12 +42,6 @@ def a_byte_a_number(dy, bits):
 
 
 @wrong
-def mask_in_float64(dy, bits):
-    """The numbers are right, but dx is float64 where dy was float32. A mask in bytes leaves dy's dtype."""
-    return dy * unpacked(dy, bits).astype(np.float64)
-
-
-@wrong
 def mask_alone(dy, bits):
     """You return the mask. Multiply it with dy."""
     return unpacked(dy, bits).astype(dy.dtype)
@@ -59,10 +53,10 @@ def mask_turned(dy, bits):
     return dy * (1 - unpacked(dy, bits))
 
 
-@wrong
-def mask_of_dy(dy, bits):
-    """You ask where dy is above 0. The bits say where y was; dy may have any sign there."""
-    return np.where(dy > 0, dy, 0).astype(dy.dtype)
+also_wrong = (
+    lambda dy, bits: dy * unpacked(dy, bits).astype(np.float64),
+    lambda dy, bits: np.where(dy > 0, dy, 0).astype(dy.dtype),
+)
 
 
 def inputs(rng):

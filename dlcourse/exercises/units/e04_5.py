@@ -7,12 +7,12 @@ import numpy as np
 from dlcourse.exercises.unit import solution, wrong
 
 SCALE, CUBIC = math.sqrt(2 / math.pi), 0.044715
-hints = (
-    "y = ½ x (1 + t) is a product, so its slope has two terms. In the second, t depends on x.",
-    "The slope is ½ (1 + t) + ½ x (1 − t²) u′. First get this right, times dy; then count the arrays.",
-    "(1 − t²) = (1 + t)(1 − t), so the slope is ½ (1 + t) (1 + x u′ (1 − t)). One array for t, one for dx.",
-    "In place: dx becomes x u′. t −= 1 gives −(1 − t): multiply dx by it, subtract dx from 1. t += 2 gives 1 + t.",
-)
+hints = """
+- y = ½ x (1 + t) is a product, so its slope has two terms. In the second, t depends on x.
+- The slope is ½ (1 + t) + ½ x (1 − t²) u′. First get this right, times dy; then count the arrays.
+- (1 − t²) = (1 + t)(1 − t), so the slope is ½ (1 + t) (1 + x u′ (1 − t)). One array for t, one for dx.
+- In place: dx becomes x u′. t −= 1 gives −(1 − t): multiply dx by it, subtract dx from 1. t += 2 gives 1 + t.
+"""
 costs = (
     (1.75, "four arrays of this size or more at once; each name and each intermediate result is one"),
     (1.25, "three arrays of this size at once; two are enough, one for t, one for dx, in place"),
@@ -79,11 +79,7 @@ def slope_alone(dy, x):
     return product_rule(np.ones_like(x), x)
 
 
-@wrong
-def in_float64(dy, x):
-    """The numbers are right, but dx is float64 where x was float32. np.sqrt(2 / np.pi) is a NumPy number in float64;
-    math.sqrt gives a plain one, which takes the dtype of the array."""
-    return gelu_backward(dy.astype(np.float64), x.astype(np.float64))
+also_wrong = (lambda dy, x: gelu_backward(dy.astype(np.float64), x.astype(np.float64)),)
 
 
 def inputs(rng):

@@ -2,11 +2,11 @@
 
 from dlcourse.exercises.unit import solution, wrong
 
-hints = (
-    "Begin with stride 1 and no padding: 4 pixels, a window of 3. Its left edge can stand at pixel 0 and at pixel 1.",
-    "The padded axis has size + 2 · padding pixels. The left edge can move to the right by at most that minus kernel.",
-    "It moves in steps of stride, and a part of a step does not count: that is //. The place at 0 counts too: + 1.",
-)
+hints = """
+- Begin with stride 1 and no padding: 4 pixels, a window of 3. Its left edge can stand at pixel 0 and at pixel 1.
+- The padded axis has size + 2 · padding pixels. The left edge can move to the right by at most that minus kernel.
+- It moves in steps of stride, and a part of a step does not count: that is //. The place at 0 counts too: + 1.
+"""
 
 
 @solution
@@ -27,12 +27,6 @@ def rounded_up(size, kernel, stride, padding):
 def padded_once(size, kernel, stride, padding):
     """You added the padding once. It is laid on both sides of the picture, so the axis has size + 2 · padding pixels."""
     return (size + padding - kernel) // stride + 1
-
-
-@wrong
-def first_forgotten(size, kernel, stride, padding):
-    """You counted the steps that the window can take. The place from which it starts is one more: add 1."""
-    return (size + 2 * padding - kernel) // stride
 
 
 @wrong
@@ -60,10 +54,10 @@ def padding_forgotten(size, kernel, stride, padding):
     return (size - kernel) // stride + 1
 
 
-@wrong
-def added_first(size, kernel, stride, padding):
-    """You add 1 before you divide. The steps are counted first, // stride, and the place at the start comes on top."""
-    return (size + 2 * padding - kernel + 1) // stride
+also_wrong = (
+    lambda size, kernel, stride, padding: (size + 2 * padding - kernel) // stride,
+    lambda size, kernel, stride, padding: (size + 2 * padding - kernel + 1) // stride,
+)
 
 
 def inputs(rng):

@@ -4,14 +4,12 @@ import numpy as np
 
 from dlcourse.exercises.unit import solution, wrong
 
-hints = (
-    "Make an empty array (N, H', W', kh, kw, C) of the dtype of x first. Fill it, and reshape it in the last line.",
-    "The simple way: loop over p and q, and copy padded[:, p·s : p·s + kh, q·s : q·s + kw] to [:, p, q].",
-    (
-        "The quick way: loop over i and j of the kernel. Its number (i, j) meets the pixels i, i + s, i + 2s, … of "
-        "the rows and j, j + s, … of the columns: padded[:, i : i + s·H' : s, j : j + s·W' : s]."
-    ),
-)
+hints = """
+- Make an empty array (N, H', W', kh, kw, C) of the dtype of x first. Fill it, and reshape it in the last line.
+- The simple way: loop over p and q, and copy padded[:, p·s : p·s + kh, q·s : q·s + kw] to [:, p, q].
+- The quick way: loop over i and j of the kernel. Its number (i, j) meets the pixels i, i + s, i + 2s, … of the rows and
+  j, j + s, … of the columns: padded[:, i : i + s·H' : s, j : j + s·W' : s].
+"""
 
 
 @solution
@@ -62,13 +60,6 @@ def columns_before_rows(x, kernel, stride, padding):
 
 
 @wrong
-def windows_in_columns(x, kernel, stride, padding):
-    """Your windows stand in the columns of the matrix, so it is transposed. The name says so, and some packages do it.
-    Here each window is a row, so that x-columns @ W is a product of (places, numbers) with (numbers, F)."""
-    return im2col(x, kernel, stride, padding).T
-
-
-@wrong
 def pictures_last(x, kernel, stride, padding):
     """Your rows go place by place, and through all pictures at each place. The output is (N, H', W', F): the picture
     must be the slowest axis, or a reshape mixes the pictures."""
@@ -76,10 +67,7 @@ def pictures_last(x, kernel, stride, padding):
     return windows.transpose(1, 2, 0, 3, 4, 5).reshape(-1, windows[0, 0, 0].size)
 
 
-@wrong
 def in_float64(x, kernel, stride, padding):
-    """Your numbers are right and the dtype is float64: np.zeros and np.empty take it when nothing is said. Then the
-    columns take twice the bytes. Give them the dtype of x."""
     return _windows(x, kernel, stride, padding, np.float64).reshape(-1, kernel[0] * kernel[1] * x.shape[3])
 
 
@@ -100,6 +88,12 @@ def padded_on_all_axes(x, kernel, stride, padding):
 def every_place(x, kernel, stride, padding):
     """You have a row for each place of stride 1. The windows stand stride pixels apart: place p begins at p · stride."""
     return im2col(x, kernel, 1, padding)
+
+
+also_wrong = (
+    lambda x, kernel, stride, padding: im2col(x, kernel, stride, padding).T,
+    in_float64,
+)
 
 
 def inputs(rng):

@@ -3,11 +3,11 @@
 from dlcourse.exercises.unit import solution, wrong
 
 parts = "output", "columns", "kept"
-hints = (
-    "First the number of places: N · H' · W', with the formula of exercise 05.1 for each axis.",
-    "At each place the output has F numbers, and a row of the columns has kernel · kernel · C numbers.",
-    "Backward needs the windows of x for dW. What can they be made from again?",
-)
+hints = """
+- First the number of places: N · H' · W', with the formula of exercise 05.1 for each axis.
+- At each place the output has F numbers, and a row of the columns has kernel · kernel · C numbers.
+- Backward needs the windows of x for dW. What can they be made from again?
+"""
 
 
 @solution
@@ -39,15 +39,11 @@ def filters_for_channels(x_shape, filters, kernel, stride, padding, itemsize):
     return output, kernel * kernel * output, kept
 
 
-@wrong
 def always_four(x_shape, filters, kernel, stride, padding, itemsize):
-    """You took 4 bytes for each number. That is float32; itemsize says what it is here."""
     return conv_bytes(x_shape, filters, kernel, stride, padding, 4)
 
 
-@wrong
 def one_picture(x_shape, filters, kernel, stride, padding, itemsize):
-    """Your numbers are those of one picture. These are of the whole batch: multiply by N."""
     return conv_bytes((1, *x_shape[1:]), filters, kernel, stride, padding, itemsize)
 
 
@@ -66,9 +62,7 @@ def keeps_both(x_shape, filters, kernel, stride, padding, itemsize):
     return output, columns, kept + output
 
 
-@wrong
 def keeps_nothing(x_shape, filters, kernel, stride, padding, itemsize):
-    """You keep nothing. x is there already, but only as long as somebody holds it, and dW needs it: count its bytes."""
     return *conv_bytes(x_shape, filters, kernel, stride, padding, itemsize)[:2], 0
 
 
@@ -80,16 +74,12 @@ def keeps_the_border(x_shape, filters, kernel, stride, padding, itemsize):
     return *conv_bytes(x_shape, filters, kernel, stride, padding, itemsize)[:2], kept
 
 
-@wrong
 def keeps_weights(x_shape, filters, kernel, stride, padding, itemsize):
-    """You count the weights as kept. They stay anyway, step after step, and belong to the parameters: keep x."""
     output, columns, kept = conv_bytes(x_shape, filters, kernel, stride, padding, itemsize)
     return output, columns, kept + kernel * kernel * x_shape[3] * filters * itemsize
 
 
-@wrong
 def kernel_once(x_shape, filters, kernel, stride, padding, itemsize):
-    """Your windows have kernel · C numbers. They are kernel pixels high and kernel pixels wide."""
     output, columns, kept = conv_bytes(x_shape, filters, kernel, stride, padding, itemsize)
     return output, columns // kernel, kept
 
@@ -100,11 +90,12 @@ def stride_forgotten(x_shape, filters, kernel, stride, padding, itemsize):
     return conv_bytes(x_shape, filters, kernel, 1, padding, itemsize)
 
 
-@wrong
 def padding_forgotten(x_shape, filters, kernel, stride, padding, itemsize):
-    """The padding is missing in the number of places: it is laid on both sides (05.1)."""
     kept = conv_bytes(x_shape, filters, kernel, stride, padding, itemsize)[2]
     return *conv_bytes(x_shape, filters, kernel, stride, 0, itemsize)[:2], kept
+
+
+also_wrong = always_four, one_picture, keeps_nothing, keeps_weights, kernel_once, padding_forgotten
 
 
 def inputs(rng):

@@ -14,20 +14,13 @@ LAYERS = (
     ("stride larger than the kernel", (2, 7, 8, 2), 2, (2, 2), 3, 0),
 )
 parts = "dx", "dW", "db"
-hints = (
-    (
-        "db and dW are in section 4. For dx, go the same ways as forward: where it read a pixel, add to that pixel's "
-        "gradient."
-    ),
-    (
-        "Make zeros of the padded size. For each (i, j) of the kernel, the pixels that it meets get dy @ W[i, j].T "
-        "added. They are the slice that forward reads. Last, cut the padding off."
-    ),
-    (
-        "No columns are needed: with met = the slice of padded x for (i, j), all in rows, dW[i, j] = met.T @ dy in "
-        "rows. One picture at a time, add dW up."
-    ),
-)
+hints = """
+- db and dW are in section 4. For dx, go the same ways as forward: where it read a pixel, add to that pixel's gradient.
+- Make zeros of the padded size. For each (i, j) of the kernel, the pixels that it meets get dy @ W[i, j].T added. They
+  are the slice that forward reads. Last, cut the padding off.
+- No columns are needed: with met = the slice of padded x for (i, j), all in rows, dW[i, j] = met.T @ dy in rows. One
+  picture at a time, add dW up.
+"""
 costs = (
     (12.0, "the columns of the whole batch and their gradient"),
     (6.0, "the columns of the whole batch, or their gradient"),
@@ -128,12 +121,6 @@ def overwritten(dy, x, W, stride=1, padding=0):
 
 
 @wrong
-def padding_not_cut(dy, x, W, stride=1, padding=0):
-    """Your dx has the size of the padded picture. The border was never part of x: cut it off."""
-    return backward(dy, x, W, stride, padding, cut=False)
-
-
-@wrong
 def kernel_turned(dy, x, W, stride=1, padding=0):
     """In your dx the kernel stands the wrong way round. When dx gathers from dy, as a convolution, W must be turned by
     half a turn, W[::-1, ::-1]. When dy is scattered into dx, it must not be turned."""
@@ -141,18 +128,12 @@ def kernel_turned(dy, x, W, stride=1, padding=0):
     return conv_backward(dy, x, W[::-1, ::-1], stride, padding)[0], dW, db
 
 
-@wrong
 def divided_by_batch(dy, x, W, stride=1, padding=0):
-    """You divided dW and db by the number of pictures. The loss is a mean, and dy holds its 1/N already. Divide
-    nowhere."""
     dx, dW, db = conv_backward(dy, x, W, stride, padding)
     return dx, dW / len(x), db / len(x)
 
 
-@wrong
 def bias_a_place(dy, x, W, stride=1, padding=0):
-    """Your db has a number for each place. The bias of a filter is added at every place of every picture, so sum over
-    the axes 0, 1 and 2."""
     dx, dW, _ = conv_backward(dy, x, W, stride, padding)
     return dx, dW, dy.sum(axis=0)
 
@@ -166,17 +147,12 @@ def size_from_the_output(dy, x, W, stride=1, padding=0):
     return dx[:, : reached[0], : reached[1]], dW, db
 
 
-@wrong
 def stride_forgotten(dy, x, W, stride=1, padding=0):
-    """In your dx the windows stand side by side, one pixel apart. They stand stride pixels apart, as in forward."""
     _, dW, db = conv_backward(dy, x, W, stride, padding)
     return conv_backward(dy, x, W, 1, padding)[0], dW, db
 
 
-@wrong
 def cut_from_both_ends(dy, x, W, stride=1, padding=0):
-    """You cut the border off with padding:-padding. Without padding that is 0:-0, which is empty. Count from the front:
-    padding : padding + H."""
     dx, dW, db = backward(dy, x, W, stride, padding, cut=False)
     return dx[:, padding:-padding, padding:-padding], dW, db
 
@@ -205,6 +181,15 @@ def dW_without_border(dy, x, W, stride=1, padding=0):
     dx, _, db = conv_backward(dy, x, W, stride, padding)
     moved = np.pad(x, ((0, 0), (0, 2 * padding), (0, 2 * padding), (0, 0)))
     return dx, conv_backward(dy, moved, W, stride)[1], db
+
+
+also_wrong = (
+    lambda dy, x, W, stride, padding: backward(dy, x, W, stride, padding, cut=False),
+    divided_by_batch,
+    bias_a_place,
+    stride_forgotten,
+    cut_from_both_ends,
+)
 
 
 def inputs(rng):

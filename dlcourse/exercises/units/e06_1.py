@@ -5,12 +5,12 @@ import numpy as np
 from dlcourse.exercises.unit import solution, wrong
 
 parts = "y", "index"
-hints = (
-    "The four numbers at one place of all windows are a slice: x[:, 0::2, 1::2] is the upper right one of each.",
-    "Begin with y = x[:, 0::2, 0::2].copy() and index 0. Then let the other three places challenge it, in order.",
-    "better = candidate > y tells where place k wins. There index becomes k, and y becomes the candidate.",
-    "index[better] = k, then np.maximum(y, candidate, out=y). Strictly larger, so that of equal ones the first stays.",
-)
+hints = """
+- The four numbers at one place of all windows are a slice: x[:, 0::2, 1::2] is the upper right one of each.
+- Begin with y = x[:, 0::2, 0::2].copy() and index 0. Then let the other three places challenge it, in order.
+- better = candidate > y tells where place k wins. There index becomes k, and y becomes the candidate.
+- index[better] = k, then np.maximum(y, candidate, out=y). Strictly larger, so that of equal ones the first stays.
+"""
 costs = (
     (2.5, "a copy of all windows, or an int64 index for a time"),
     (1.4, "one more temporary"),
@@ -34,10 +34,7 @@ def windows(x):
     return x.reshape(n, h // 2, 2, w // 2, 2, c).transpose(0, 1, 3, 5, 2, 4).reshape(n, h // 2, w // 2, c, 4)
 
 
-@wrong
 def index_in_int64(x):
-    """Your index has 8 bytes for each number: that is what argmax gives. The four places of a
-    window need 0 to 3 only. Make index np.uint8."""
     w = windows(x)
     return w.max(axis=-1), w.argmax(axis=-1)
 
@@ -73,6 +70,9 @@ def over_the_channels(x):
     w = windows(x).max(axis=-2, keepdims=True)
     like = np.zeros(windows(x).shape[:-1])
     return (w.max(axis=-1) + like).astype(x.dtype), (w.argmax(axis=-1) + like).astype(np.uint8)
+
+
+also_wrong = (index_in_int64,)
 
 
 def inputs(rng):

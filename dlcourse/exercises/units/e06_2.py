@@ -4,12 +4,12 @@ import numpy as np
 
 from dlcourse.exercises.unit import solution, wrong
 
-hints = (
-    "index[0::4] is the first index of each group of four, index[1::4] the second, and so on.",
-    "a << 2 moves the bits of a by two places to the left; a | b puts together bits that do not meet.",
-    "Where 4 does not divide the length, first copy the indices into zeros: -(-index.size // 4) * 4 of them.",
-    "If room is that array: room[0::4] | room[1::4] << 2 | room[2::4] << 4 | room[3::4] << 6, all in np.uint8.",
-)
+hints = """
+- index[0::4] is the first index of each group of four, index[1::4] the second, and so on.
+- a << 2 moves the bits of a by two places to the left; a | b puts together bits that do not meet.
+- Where 4 does not divide the length, first copy the indices into zeros: -(-index.size // 4) * 4 of them.
+- If room is that array: room[0::4] | room[1::4] << 2 | room[2::4] << 4 | room[3::4] << 6, all in np.uint8.
+"""
 costs = (
     (3.0, "an array on the way is wider than a byte"),
     (1.3, "one more temporary"),
@@ -49,16 +49,12 @@ def shifted_by_one(index):
 
 
 @wrong
-def too_wide(index):
-    """The numbers are right, but the result is int64: 8 bytes for what fits into one. Four indices then take as much as
-    one index of argmax. Give np.uint8."""
-    return packed(index).astype(np.int64)
-
-
-@wrong
 def one_byte_too_many(index):
     """Where the length is a multiple of 4 you have one byte too many. Rounding up is -(-n // 4), and not n // 4 + 1."""
     return np.append(packed(index), np.uint8(0)) if index.size % 4 == 0 else packed(index)
+
+
+also_wrong = (lambda index: packed(index).astype(np.int64),)
 
 
 def inputs(rng):

@@ -4,12 +4,12 @@ import numpy as np
 
 from dlcourse.exercises.unit import solution, wrong
 
-hints = (
-    "A loop over dy is fine. Window i is x[i * stride : i * stride + kernel].",
-    "argmax of the window gives the first of its largest numbers, counted from the window's beginning.",
-    "Two windows can have the same winner. Then it gets both: add, do not assign.",
-    "dx[i * stride + window.argmax()] += dy[i], with dx = np.zeros_like(x).",
-)
+hints = """
+- A loop over dy is fine. Window i is x[i * stride : i * stride + kernel].
+- argmax of the window gives the first of its largest numbers, counted from the window's beginning.
+- Two windows can have the same winner. Then it gets both: add, do not assign.
+- dx[i * stride + window.argmax()] += dy[i], with dx = np.zeros_like(x).
+"""
 
 
 @solution

@@ -4,12 +4,12 @@ import numpy as np
 
 from dlcourse.exercises.unit import solution, wrong
 
-hints = (
-    "First do it without padding: each of the k · k pixels of a window gets dy / (k · k). Windows may overlap.",
-    "With padding, cut each window to the image: rows max(top, 0) to top + kernel, where top = row * stride - padding.",
-    "A slice that goes past the end of the image is cut by NumPy itself. One that begins below 0 is not.",
-    "The divisor is the number of rows times the number of columns of the cut window, for each window anew.",
-)
+hints = """
+- First do it without padding: each of the k · k pixels of a window gets dy / (k · k). Windows may overlap.
+- With padding, cut each window to the image: rows max(top, 0) to top + kernel, where top = row * stride - padding.
+- A slice that goes past the end of the image is cut by NumPy itself. One that begins below 0 is not.
+- The divisor is the number of rows times the number of columns of the cut window, for each window anew.
+"""
 
 
 @solution
@@ -66,10 +66,7 @@ def share_written_over(dy, in_hw, kernel, stride, padding):
     )
 
 
-@wrong
 def padding_kept(dy, in_hw, kernel, stride, padding):
-    """The numbers are right, but the border of padding is still around them. dx has the shape of the image: (N, *in_hw,
-    C)."""
     return np.pad(avg_backward(dy, in_hw, kernel, stride, padding), ((0, 0), (padding,) * 2, (padding,) * 2, (0, 0)))
 
 
@@ -109,10 +106,11 @@ def samples_as_columns(dy, in_hw, kernel, stride, padding):
     return dx
 
 
-@wrong
 def divided_by_kernel(dy, in_hw, kernel, stride, padding):
-    """You divide by the side of the window. A window has kernel · kernel places, fewer at an edge."""
     return shared(dy, in_hw, kernel, stride, padding, lambda window: kernel, np.add)
+
+
+also_wrong = padding_kept, divided_by_kernel
 
 
 def inputs(rng):

@@ -4,11 +4,11 @@ import numpy as np
 
 from dlcourse.exercises.unit import solution, wrong
 
-hints = (
-    "Call rng.random just as forward did: the same shape, the same dtype, the same comparison.",
-    "Forward drew with dtype=np.float32 and kept where the draw was >= rate.",
-    "What was kept was scaled by 1 / (1 - rate) in forward, so its gradient is scaled too.",
-)
+hints = """
+- Call rng.random just as forward did: the same shape, the same dtype, the same comparison.
+- Forward drew with dtype=np.float32 and kept where the draw was >= rate.
+- What was kept was scaled by 1 / (1 - rate) in forward, so its gradient is scaled too.
+"""
 costs = (
     (3.0, "an array on the way is float64"),
     (1.15, "beside dx there is another array like dy: scale in place, dx *= 1 / (1 - rate)"),
@@ -24,10 +24,7 @@ def dropout_backward_drawn(dy, rate, rng):
     return dx
 
 
-@wrong
 def not_scaled(dy, rate, rng):
-    """The mask is right, but the scale is missing. Forward multiplied what it kept by 1 / (1 - rate), so the slope is
-    that factor and not 1."""
     return dy * (rng.random(dy.shape, dtype=np.float32) >= rate)
 
 
@@ -59,13 +56,6 @@ def drawn_in_the_dtype_of_dy(dy, rate, rng):
 
 
 @wrong
-def wide_mask(dy, rate, rng):
-    """The numbers are right, but float32 became float64 on the way: a mask that is divided by a number is float64.
-    First dx = dy * keep, then dx *= 1 / (1 - rate)."""
-    return dy * ((rng.random(dy.shape, dtype=np.float32) >= rate) / np.float64(1 - rate))
-
-
-@wrong
 def another_generator(dy, rate, rng):
     """You draw from a new generator. The one that is handed over stands where forward began; only it gives forward's
     mask."""
@@ -77,6 +67,12 @@ def one_mask_for_the_batch(dy, rate, rng):
     """You draw one mask for all samples. Forward drew each number of each sample by itself: the shape is that of dy,
     the batch included."""
     return dy * (rng.random(dy.shape[1:], dtype=np.float32) >= rate) * float(1 / (1 - rate))
+
+
+also_wrong = (
+    not_scaled,
+    lambda dy, rate, rng: dy * ((rng.random(dy.shape, dtype=np.float32) >= rate) / np.float64(1 - rate)),
+)
 
 
 def inputs(rng):

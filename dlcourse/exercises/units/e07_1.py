@@ -5,14 +5,12 @@ import numpy as np
 from dlcourse.exercises.unit import solution, wrong
 
 parts = "mean", "var"
-hints = (
-    "The result has one number for each channel: shape (C,). Which axes must go?",
-    "x.mean takes a tuple of axes. All but the last are tuple(range(x.ndim - 1)).",
-    (
-        "First the mean, then x - mean, then the mean of its squares. The square of the deviations can be written "
-        "into the array of the deviations."
-    ),
-)
+hints = """
+- The result has one number for each channel: shape (C,). Which axes must go?
+- x.mean takes a tuple of axes. All but the last are tuple(range(x.ndim - 1)).
+- First the mean, then x - mean, then the mean of its squares. The square of the deviations can be written into the
+  array of the deviations.
+"""
 costs = ((1.8, "an array of deviations with one of their squares beside it, or wider numbers; square in place"),)
 
 
@@ -59,10 +57,7 @@ def each_picture(x):
     return x.mean(axis=inside), x.var(axis=inside)
 
 
-@wrong
 def channels_first(x):
-    """You kept axis 1. That is the channel in arrays of shape (N, C, H, W). In this course channels are last, (N, H, W,
-    C): keep the last axis."""
     axes = tuple(axis for axis in range(x.ndim) if axis != 1)
     return x.mean(axis=axes), x.var(axis=axes)
 
@@ -71,8 +66,7 @@ def channels_first(x):
 def unbiased(x):
     """Your variance divides by M - 1. Normalizing takes the mean of the squares, divided by M: only then is the
     variance of the result 1. M - 1 comes in section 8, for the running variance."""
-    with np.errstate(all="ignore"):
-        return x.mean(axis=leading(x)), x.var(axis=leading(x), ddof=1)
+    return x.mean(axis=leading(x)), x.var(axis=leading(x), ddof=1)
 
 
 @wrong
@@ -84,17 +78,16 @@ def square_minus_square(x):
     return mean, (x * x).mean(axis=leading(x)) - mean * mean
 
 
-@wrong
-def deviation(x):
-    """Your second result is the standard deviation, the root of the variance. Leave the root out."""
-    return x.mean(axis=leading(x)), x.std(axis=leading(x))
-
-
-@wrong
 def mean_of_squares(x):
-    """Your variance is the mean of the squares of x itself. Subtract the mean first."""
     mean = channel_statistics(x)[0]
     return mean, (x * x).mean(axis=tuple(range(x.ndim - 1)))
+
+
+also_wrong = (
+    channels_first,
+    lambda x: (x.mean(axis=leading(x)), x.std(axis=leading(x))),
+    mean_of_squares,
+)
 
 
 def inputs(rng):

@@ -6,11 +6,11 @@ from dlcourse.exercises.unit import solution, wrong
 
 EPS = 1e-5
 parts = "dx", "dgamma", "dbeta"
-hints = (
-    "Begin with the two that are sums: dbeta sums dy, and dgamma sums dy · x̂, each over all axes but the last.",
-    "The two means in dx are these sums, divided by the number M of values a channel. M is dy.size // dy.shape[-1].",
-    "dx = gamma · r · (dy - dbeta / M - x̂ · dgamma / M).",
-)
+hints = """
+- Begin with the two that are sums: dbeta sums dy, and dgamma sums dy · x̂, each over all axes but the last.
+- The two means in dx are these sums, divided by the number M of values a channel. M is dy.size // dy.shape[-1].
+- dx = gamma · r · (dy - dbeta / M - x̂ · dgamma / M).
+"""
 costs = (
     (2.5, "three arrays like x or more at one moment; write the products into an array that is there (out=)"),
     (1.5, "two arrays like x at one moment; the product with x̂ can be written into dx (out=dx)"),
@@ -105,43 +105,32 @@ def by_samples(dy, x_hat, gamma, r):
     return (dy - dbeta / len(dy) - x_hat * (dgamma / len(dy))) * (gamma * r), dgamma, dbeta
 
 
-@wrong
 def without_r(dy, x_hat, gamma, r):
-    """dx lacks r. x̂ is x - mean, multiplied by r, so what comes back through it is multiplied by r too."""
     dx, dgamma, dbeta = batch_norm_backward(dy, x_hat, gamma, r)
     return dx / r, dgamma, dbeta
 
 
-@wrong
 def without_x_hat(dy, x_hat, gamma, r):
-    """The last term of dx is x̂ times a mean. You subtract the mean of g · x̂ alone, the same number in the whole
-    channel."""
     dgamma, dbeta = terms(dy, x_hat)
     return (dy - (dbeta + dgamma) / count(dy)) * (gamma * r), dgamma, dbeta
 
 
-@wrong
 def over_samples(dy, x_hat, gamma, r):
-    """You sum over the samples alone (axis 0). For pictures, rows and columns belong to a channel as well: dgamma and
-    dbeta are (C,). Sum over all axes but the last."""
     dgamma, dbeta = (dy * x_hat).sum(axis=0), dy.sum(axis=0)
     return (dy - dbeta / len(dy) - x_hat * (dgamma / len(dy))) * (gamma * r), dgamma, dbeta
 
 
-@wrong
 def gamma_in_the_parameters(dy, x_hat, gamma, r):
-    """dgamma and dbeta hold gamma once too often: you summed gamma · dy. gamma is on the way to x, and not on the way
-    to gamma and beta. Sum dy · x̂ and dy."""
     dx, dgamma, dbeta = batch_norm_backward(dy, x_hat, gamma, r)
     return dx, dgamma * gamma, dbeta * gamma
 
 
-@wrong
 def means_of_parameters(dy, x_hat, gamma, r):
-    """dgamma and dbeta are divided by M. They are plain sums: gamma was spread over all values of its channel, and what
-    was spread is summed back. A mean over the batch is in dy already."""
     dx, dgamma, dbeta = batch_norm_backward(dy, x_hat, gamma, r)
     return dx, dgamma / count(dy), dbeta / count(dy)
+
+
+also_wrong = without_r, without_x_hat, over_samples, gamma_in_the_parameters, means_of_parameters
 
 
 def inputs(rng):

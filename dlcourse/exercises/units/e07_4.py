@@ -5,11 +5,11 @@ import numpy as np
 from dlcourse.exercises.unit import solution, wrong
 
 parts = "W", "b"
-hints = (
-    "Write BatchNorm of one channel as y = s · z + t with s = gamma / √(var + eps), and put z = x W + b in.",
-    "y = x (W s) + (b - mean) s + beta. So what is the new W, what is the new b?",
-    "The channels of the output are the last axis of W, so W * s multiplies the right axis, for a convolution too.",
-)
+hints = """
+- Write BatchNorm of one channel as y = s · z + t with s = gamma / √(var + eps), and put z = x W + b in.
+- y = x (W s) + (b - mean) s + beta. So what is the new W, what is the new b?
+- The channels of the output are the last axis of W, so W * s multiplies the right axis, for a convolution too.
+"""
 
 
 @solution
@@ -53,16 +53,12 @@ def bias_forgotten(W, b, gamma, beta, mean, var, eps):
     return W * scale, beta - mean * scale
 
 
-@wrong
 def mean_unscaled(W, b, gamma, beta, mean, var, eps):
-    """The mean is subtracted before the scaling, so it is multiplied by the scale too: (b - mean) · s + beta."""
     scale = gamma / np.sqrt(var + eps)
     return W * scale, b * scale - mean + beta
 
 
-@wrong
 def mean_forgotten(W, b, gamma, beta, mean, var, eps):
-    """The mean of BatchNorm is lost. It is subtracted from x W + b before the scaling: (b - mean) · s + beta."""
     scale = gamma / np.sqrt(var + eps)
     return W * scale, b * scale + beta
 
@@ -82,26 +78,22 @@ def mean_added(W, b, gamma, beta, mean, var, eps):
     return W * scale, (b + mean) * scale + beta
 
 
-@wrong
 def eps_forgotten(W, b, gamma, beta, mean, var, eps):
-    """eps is missing under the root. Where a variance is 0 you divide by 0."""
-    with np.errstate(all="ignore"):
-        scale = gamma / np.sqrt(var)
-        return W * scale, (b - mean) * scale + beta
+    scale = gamma / np.sqrt(var)
+    return W * scale, (b - mean) * scale + beta
 
 
-@wrong
 def beta_forgotten(W, b, gamma, beta, mean, var, eps):
-    """beta is missing: it is added last."""
     scale = gamma / np.sqrt(var + eps)
     return W * scale, (b - mean) * scale
 
 
-@wrong
 def gamma_forgotten(W, b, gamma, beta, mean, var, eps):
-    """gamma is missing in your b. The whole of b - mean is scaled, by the same s as W."""
     root = np.sqrt(var + eps)
     return W * gamma / root, (b - mean) / root + beta
+
+
+also_wrong = mean_unscaled, mean_forgotten, eps_forgotten, beta_forgotten, gamma_forgotten
 
 
 def inputs(rng):

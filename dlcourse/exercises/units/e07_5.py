@@ -5,17 +5,13 @@ import numpy as np
 from dlcourse.exercises.unit import solution, wrong
 
 parts = "mean", "var"
-hints = (
-    "The mean of the whole is the mean of the two means, each weighted by its share of the values.",
-    (
-        "Take [1, 3] and [5, 7]: both variances are 1, and the whole has 5. What is missing is how far the two means "
-        "are from the common one."
-    ),
-    (
-        "With the shares a = count_a / (count_a + count_b) and b = 1 - a: var = a · var_a + b · var_b + a · b · "
-        "(mean_a - mean_b)²."
-    ),
-)
+hints = """
+- The mean of the whole is the mean of the two means, each weighted by its share of the values.
+- Take [1, 3] and [5, 7]: both variances are 1, and the whole has 5. What is missing is how far the two means are from
+  the common one.
+- With the shares a = count_a / (count_a + count_b) and b = 1 - a: var = a · var_a + b · var_b + a · b · (mean_a -
+  mean_b)².
+"""
 
 
 @solution
@@ -73,9 +69,7 @@ def divided_once(mean_a, var_a, count_a, mean_b, var_b, count_b):
     return mean, inside + count_a * count_b / (count_a + count_b) * (mean_a - mean_b) ** 2
 
 
-@wrong
 def statistics_of_means(mean_a, var_a, count_a, mean_b, var_b, count_b):
-    """Your variance is that of the two means. The spread inside each part has to come in too, weighted by its share."""
     whole = count_a + count_b
     mean = (count_a * mean_a + count_b * mean_b) / whole
     return mean, (count_a * (mean_a - mean) ** 2 + count_b * (mean_b - mean) ** 2) / whole
@@ -90,11 +84,12 @@ def squares(mean_a, var_a, count_a, mean_b, var_b, count_b):
     return mean, a * (var_a + mean_a**2) + b * (var_b + mean_b**2) - mean**2
 
 
-@wrong
 def distance_unweighted(mean_a, var_a, count_a, mean_b, var_b, count_b):
-    """You add the whole (mean_a - mean_b)². It counts by both shares, a · b: the common mean lies between the two."""
     mean, inside = mean_of_variances(mean_a, var_a, count_a, mean_b, var_b, count_b)
     return mean, inside + (mean_a - mean_b) ** 2
+
+
+also_wrong = statistics_of_means, distance_unweighted
 
 
 def inputs(rng):

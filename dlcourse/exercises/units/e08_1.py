@@ -7,12 +7,12 @@ from dlcourse.exercises.unit import solution, wrong
 from dlcourse.model import Sequential
 
 parts = "y", "saved"
-hints = (
-    "One loop over layers.items(). What does the second layer get as its x?",
-    "layer.forward(own, x, train=train) gives y and what the layer keeps. y is the x of the next layer.",
-    "A ReLU has no entry in params: params.get(name, {}) gives an empty dictionary for it.",
-    "Fill saved[name] = kept in the loop, and at the end return x, saved if train else None.",
-)
+hints = """
+- One loop over layers.items(). What does the second layer get as its x?
+- layer.forward(own, x, train=train) gives y and what the layer keeps. y is the x of the next layer.
+- A ReLU has no entry in params: params.get(name, {}) gives an empty dictionary for it.
+- Fill saved[name] = kept in the loop, and at the end return x, saved if train else None.
+"""
 costs = ((1.5, "arrays of layers that are done, held although train is False; use one name for what goes on"),)
 
 
@@ -95,10 +95,7 @@ def not_handed_on(layers, params, x, train):
     return y, saved if train else None
 
 
-@wrong
 def nones_for_nothing(layers, params, x, train):
-    """With train=False your saved is a dictionary of None. Nothing is kept, but it looks as if a backward could follow:
-    return None in place of the dictionary."""
     saved = {}
     for name, layer in layers.items():
         x, saved[name] = layer.forward(params.get(name, {}), x, train=train)
@@ -119,6 +116,9 @@ def always_in_training(layers, params, x, train):
     dropout give another y in training. Pass on train as it is."""
     y, saved = forward_all(layers, params, x, True)
     return y, saved if train else None
+
+
+also_wrong = (nones_for_nothing,)
 
 
 def inputs(rng):

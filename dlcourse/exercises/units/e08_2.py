@@ -7,12 +7,12 @@ from dlcourse.exercises.unit import solution, wrong
 from dlcourse.model import Sequential
 
 parts = "dx", "grads"
-hints = (
-    "Which layer's backward can run first, when all that you have is dy of the whole network?",
-    "reversed(list(layers.items())) goes from the last layer to the first.",
-    "dx of a layer is dy of the layer before it: dy, own = layer.backward(params.get(name, {}), saved[name], dy).",
-    "Put own into grads[name] only where it is not empty, and return dy, grads at the end.",
-)
+hints = """
+- Which layer's backward can run first, when all that you have is dy of the whole network?
+- reversed(list(layers.items())) goes from the last layer to the first.
+- dx of a layer is dy of the layer before it: dy, own = layer.backward(params.get(name, {}), saved[name], dy).
+- Put own into grads[name] only where it is not empty, and return dy, grads at the end.
+"""
 
 
 @solution

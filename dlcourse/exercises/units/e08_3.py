@@ -4,11 +4,11 @@ import math
 
 from dlcourse.exercises.unit import solution, wrong
 
-hints = (
-    "fan_in is how many products are added up to make one output. How many is that for W of the shape (256, 10)?",
-    "One output pixel of a convolution adds up kh · kw · C_in products: all axes of W but the last.",
-    "The standard deviation is the square root of 2 / fan_in; math.prod(shape[:-1]) is fan_in.",
-)
+hints = """
+- fan_in is how many products are added up to make one output. How many is that for W of the shape (256, 10)?
+- One output pixel of a convolution adds up kh · kw · C_in products: all axes of W but the last.
+- The standard deviation is the square root of 2 / fan_in; math.prod(shape[:-1]) is fan_in.
+"""
 
 
 @solution
@@ -16,12 +16,6 @@ def he_std(shape):
     """shape of W: (D_in, D_out) or (kh, kw, C_in, C_out) -> standard deviation of its numbers at the start."""
     fan_in = math.prod(shape[:-1])  # how many products are added up for one output
     return math.sqrt(2 / fan_in)
-
-
-@wrong
-def variance(shape):
-    """This is the variance, 2 / fan_in. The standard deviation is its square root."""
-    return 2 / math.prod(shape[:-1])
 
 
 @wrong
@@ -65,10 +59,10 @@ def both_fans(shape):
     return math.sqrt(2 / (math.prod(shape[:-2]) * sum(shape[-2:])))
 
 
-@wrong
-def every_axis(shape):
-    """You divide by the number of all weights. One output meets only a part of them: all axes but the last."""
-    return math.sqrt(2 / math.prod(shape))
+also_wrong = (
+    lambda shape: 2 / math.prod(shape[:-1]),
+    lambda shape: math.sqrt(2 / math.prod(shape)),
+)
 
 
 def inputs(rng):

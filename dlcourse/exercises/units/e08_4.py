@@ -4,11 +4,11 @@ from itertools import pairwise
 
 from dlcourse.exercises.unit import solution, wrong
 
-hints = (
-    "An affine layer keeps its input. A ReLU keeps its output. Write down who keeps what for the widths 64, 128, 10.",
-    "The output of a ReLU and the input of the affine layer after it are one array: count it once.",
-    "Of the widths 64, 128, 10 two arrays are kept: x, with 64 numbers a sample, and the output of the ReLU, with 128.",
-)
+hints = """
+- An affine layer keeps its input. A ReLU keeps its output. Write down who keeps what for the widths 64, 128, 10.
+- The output of a ReLU and the input of the affine layer after it are one array: count it once.
+- Of the widths 64, 128, 10 two arrays are kept: x, with 64 numbers a sample, and the output of the ReLU, with 128.
+"""
 
 
 @solution
@@ -40,25 +40,6 @@ def without_pictures(w, n, item):
 
 
 @wrong
-def one_sample(w, n, item):
-    """This is what one sample keeps. A batch keeps as many times that as it has samples."""
-    return item * sum(w[:-1])
-
-
-@wrong
-def parameters(w, n, item):
-    """These are the bytes of the parameters. They do not depend on the batch. What is kept for backward are the arrays
-    that go through the network."""
-    return item * sum((d + 1) * u for d, u in pairwise(w))
-
-
-@wrong
-def numbers_not_bytes(w, n, item):
-    """These are numbers, and not bytes: each takes itemsize bytes."""
-    return n * sum(w[:-1])
-
-
-@wrong
 def with_masks(w, n, item):
     """You add a mask of one byte a number for each ReLU. Ours keeps no mask: it keeps its output, and y > 0 is computed
     from that in backward."""
@@ -79,10 +60,12 @@ def inputs_and_outputs(widths, batch, itemsize):
     return batch * itemsize * (sum(widths[:-1]) + sum(widths[1:]))
 
 
-@wrong
-def weights(widths, batch, itemsize):
-    """These are the bytes of the weights. Asked is what is kept of a batch, for backward: inputs of the layers."""
-    return itemsize * sum(a * b for a, b in pairwise(widths))
+also_wrong = (
+    lambda w, n, item: item * sum(w[:-1]),
+    lambda w, n, item: item * sum((d + 1) * u for d, u in pairwise(w)),
+    lambda w, n, item: n * sum(w[:-1]),
+    lambda widths, batch, itemsize: itemsize * sum(a * b for a, b in pairwise(widths)),
+)
 
 
 def inputs(rng):

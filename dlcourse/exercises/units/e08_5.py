@@ -6,12 +6,12 @@ from dlcourse import layers as L
 from dlcourse.exercises.unit import solution, wrong
 from dlcourse.model import Sequential
 
-hints = (
-    "Two things go along the chain: the shape, which layer.out_shape(shape) gives, and the name.",
-    'hasattr(layer, "filters") finds a convolution, hasattr(layer, "units") an affine layer; all others have 0.',
-    "A convolution has kh · kw · C weights for each filter and one bias for each filter. C is shape[-1].",
-    "An affine layer has (shape[-1] + 1) · units. The 1 is the bias: one for each output.",
-)
+hints = """
+- Two things go along the chain: the shape, which layer.out_shape(shape) gives, and the name.
+- hasattr(layer, "filters") finds a convolution, hasattr(layer, "units") an affine layer; all others have 0.
+- A convolution has kh · kw · C weights for each filter and one bias for each filter. C is shape[-1].
+- An affine layer has (shape[-1] + 1) · units. The 1 is the bias: one for each output.
+"""
 
 
 @solution
@@ -91,10 +91,7 @@ def after_the_layer(layers, in_shape):
     return counts
 
 
-@wrong
 def rows_for_channels(layers, in_shape):
-    """You take the first axis of the shape for the channels. It is the height of the picture: a shape is (H, W, C), so
-    the channels are shape[-1]."""
     counts = {}
     for name, layer in layers.items():
         cells = math.prod(layer.kernel_size) if hasattr(layer, "filters") else 1
@@ -104,10 +101,10 @@ def rows_for_channels(layers, in_shape):
     return counts
 
 
-@wrong
-def wrong_8(layers, shape):
-    """Layers without parameters are missing. An auditor lists every layer, with 0 where there is nothing to learn."""
-    return {name: n for name, n in count_all(layers, shape).items() if n}
+also_wrong = (
+    rows_for_channels,
+    lambda layers, shape: {name: n for name, n in count_all(layers, shape).items() if n},
+)
 
 
 def inputs(rng):

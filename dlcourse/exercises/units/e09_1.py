@@ -5,11 +5,11 @@ import numpy as np
 from dlcourse.exercises.unit import solution, wrong
 
 parts = "p", "velocity"
-hints = (
-    "First the new velocity from the old one and the gradient, then p from the new velocity. Two lines.",
-    "The old velocity is multiplied by `momentum`; the whole gradient is added. lr comes only into the step of p.",
-    "velocity = momentum * velocity + g, and then p - lr * velocity.",
-)
+hints = """
+- First the new velocity from the old one and the gradient, then p from the new velocity. Two lines.
+- The old velocity is multiplied by `momentum`; the whole gradient is added. lr comes only into the step of p.
+- velocity = momentum * velocity + g, and then p - lr * velocity.
+"""
 
 
 @solution
@@ -57,16 +57,15 @@ def nesterov(p, g, velocity, lr, momentum):
     return p - lr * (g + momentum * velocity), velocity
 
 
-def no_momentum(p, g, velocity, lr, momentum):
-    return p - lr * g, velocity
-
-
 def all_of_the_velocity(p, g, velocity, lr, momentum):
     velocity = velocity + g
     return p - lr * velocity, velocity
 
 
-also_wrong = no_momentum, all_of_the_velocity
+also_wrong = (
+    lambda p, g, velocity, lr, momentum: (p - lr * g, velocity),
+    all_of_the_velocity,
+)
 
 
 def inputs(rng):

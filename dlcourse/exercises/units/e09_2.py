@@ -7,11 +7,11 @@ import numpy as np
 from dlcourse.exercises.unit import solution, wrong
 
 parts = "p", "m", "v"
-hints = (
-    "First the new m and the new v, each from its old value and from g. v averages the squares.",
-    "Divide the new m by 1 - beta1**step and the new v by 1 - beta2**step. step is 1 in the first call.",
-    "p - lr * (m / c1) / (np.sqrt(v / c2) + eps), with the new m and v. The m and v that you return are not divided.",
-)
+hints = """
+- First the new m and the new v, each from its old value and from g. v averages the squares.
+- Divide the new m by 1 - beta1**step and the new v by 1 - beta2**step. step is 1 in the first call.
+- p - lr * (m / c1) / (np.sqrt(v / c2) + eps), with the new m and v. The m and v that you return are not divided.
+"""
 costs = ((1.6, "some names hold arrays that are no longer needed; a chain of operations needs fewer"),)
 
 

@@ -4,11 +4,11 @@ import math
 
 from dlcourse.exercises.unit import solution, wrong
 
-hints = (
-    "Three cases: step < warmup; from there to `steps`; after that.",
-    "In the warm-up the factor is (step + 1) / warmup. After it, count from its end: how much of the rest is done?",
-    "done = (step - warmup) / (steps - warmup), at most 1; the factor is (1 + cos(π · done)) / 2.",
-)
+hints = """
+- Three cases: step < warmup; from there to `steps`; after that.
+- In the warm-up the factor is (step + 1) / warmup. After it, count from its end: how much of the rest is done?
+- done = (step - warmup) / (steps - warmup), at most 1; the factor is (1 + cos(π · done)) / 2.
+"""
 
 
 @solution
@@ -57,10 +57,6 @@ def straight(step, warmup, steps):
     return factor(step, warmup, steps) if step < warmup else 1 - min(1.0, (step - warmup) / (steps - warmup))
 
 
-def rest_is_all_steps(step, warmup, steps):
-    return factor(step, warmup, steps) if step < warmup else factor(step - warmup, 0, steps)
-
-
 def quarter(step, warmup, steps):
     if step < warmup:
         return factor(step, warmup, steps)
@@ -73,7 +69,11 @@ def degrees(step, warmup, steps):
     )
 
 
-also_wrong = rest_is_all_steps, quarter, degrees
+also_wrong = (
+    lambda step, warmup, steps: factor(step, warmup, steps) if step < warmup else factor(step - warmup, 0, steps),
+    quarter,
+    degrees,
+)
 
 
 def inputs(rng):

@@ -6,11 +6,11 @@ import numpy as np
 
 from dlcourse.exercises.unit import solution, wrong
 
-hints = (
-    "One number for all arrays: the root of the sum of the squares of every number in every array.",
-    "If that norm is larger than max_norm, multiply each array by max_norm / norm; else leave them.",
-    "norm = math.sqrt(sum(float((g * g).sum()) for g in grads)).",
-)
+hints = """
+- One number for all arrays: the root of the sum of the squares of every number in every array.
+- If that norm is larger than max_norm, multiply each array by max_norm / norm; else leave them.
+- norm = math.sqrt(sum(float((g * g).sum()) for g in grads)).
+"""
 
 
 @solution

@@ -4,11 +4,11 @@ import numpy as np
 
 from dlcourse.exercises.unit import solution, wrong
 
-hints = (
-    "One generator for the epoch, made from seed and epoch: np.random.default_rng([seed, epoch]). It draws one order.",
-    "order = rng.permutation(n) has each number from 0 to n - 1 once. Cut it into pieces.",
-    "[order[start : start + batch_size] for start in range(0, n, batch_size)]: the last slice may be shorter.",
-)
+hints = """
+- One generator for the epoch, made from seed and epoch: np.random.default_rng([seed, epoch]). It draws one order.
+- order = rng.permutation(n) has each number from 0 to n - 1 once. Cut it into pieces.
+- [order[start : start + batch_size] for start in range(0, n, batch_size)]: the last slice may be shorter.
+"""
 
 
 @solution
@@ -63,11 +63,11 @@ def parts_of_equal_size(n, batch_size, seed, epoch):
     return np.array_split(np.random.default_rng([seed, epoch]).permutation(n), max(1, n // batch_size))
 
 
-def the_size_as_a_count(n, batch_size, seed, epoch):
-    return np.array_split(np.random.default_rng([seed, epoch]).permutation(n), batch_size)
-
-
-also_wrong = order_of_batches, parts_of_equal_size, the_size_as_a_count
+also_wrong = (
+    order_of_batches,
+    parts_of_equal_size,
+    lambda n, batch_size, seed, epoch: np.array_split(np.random.default_rng([seed, epoch]).permutation(n), batch_size),
+)
 
 
 def inputs(rng):

@@ -3,11 +3,11 @@
 from dlcourse.exercises.unit import solution, wrong
 
 parts = "epochs trained", "best epoch"
-hints = (
-    "Go through the losses and remember the best one and its epoch. Count how many epochs ago that was.",
-    "After epoch e (counted from 1) with the best at epoch b: stop if e - b == patience.",
-    "If nothing stops it, all epochs were trained. Equal to the best is not better.",
-)
+hints = """
+- Go through the losses and remember the best one and its epoch. Count how many epochs ago that was.
+- After epoch e (counted from 1) with the best at epoch b: stop if e - b == patience.
+- If nothing stops it, all epochs were trained. Equal to the best is not better.
+"""
 
 
 @solution
@@ -67,21 +67,11 @@ def equal_is_better(losses, patience):
     return run(losses, patience, better=lambda loss, best, last: loss <= best)
 
 
-@wrong
-def counted_from_0(losses, patience):
-    """You count epochs from 0. After the first epoch one epoch was trained, and the best one is epoch 1."""
-    return tuple(number - 1 for number in early_stop(losses, patience))
-
-
-def never(losses, patience):
-    return len(losses), early_stop(losses, len(losses) + 1)[1]
-
-
-def at_the_best(losses, patience):
-    return (early_stop(losses, patience)[1],) * 2
-
-
-also_wrong = never, at_the_best
+also_wrong = (
+    lambda losses, patience: tuple(number - 1 for number in early_stop(losses, patience)),
+    lambda losses, patience: (len(losses), early_stop(losses, len(losses) + 1)[1]),
+    lambda losses, patience: (early_stop(losses, patience)[1],) * 2,
+)
 
 
 def inputs(rng):

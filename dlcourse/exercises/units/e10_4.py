@@ -3,11 +3,11 @@
 from dlcourse.exercises.unit import solution, wrong
 
 parts = "epoch", "start", "samples"
-hints = (
-    "How many batches has an epoch, the short one included? Round up: -(-n // batch_size).",
-    "divmod(step, batches) gives the epoch and the number of the batch in it, both from 0.",
-    "start is number * batch_size; the batch ends at start + batch_size, or at n if that is less.",
-)
+hints = """
+- How many batches has an epoch, the short one included? Round up: -(-n // batch_size).
+- divmod(step, batches) gives the epoch and the number of the batch in it, both from 0.
+- start is number * batch_size; the batch ends at start + batch_size, or at n if that is less.
+"""
 
 
 @solution

@@ -2,13 +2,11 @@
 
 from dlcourse.exercises.unit import solution, wrong
 
-hints = (
-    "The value of a batch is a mean over its samples. What would you do if you had the values of all samples?",
-    (
-        "The sum over the samples of a batch is its value times its size. Add these sums, and divide by the number of "
-        "all samples."
-    ),
-)
+hints = """
+- The value of a batch is a mean over its samples. What would you do if you had the values of all samples?
+- The sum over the samples of a batch is its value times its size. Add these sums, and divide by the number of all
+  samples.
+"""
 
 
 @solution

@@ -4,20 +4,14 @@ import numpy as np
 
 from dlcourse.exercises.unit import solution, wrong
 
-hints = (
-    (
-        "The loss of the batch is a sum over its samples, divided by their number. Which number is that, if you look "
-        "at a micro-batch only?"
-    ),
-    (
-        "Every sample's part must be divided by the size of the *whole* batch. So call `gradient(…, …, len(x))` for "
-        "each micro-batch, and add. Nothing is divided afterwards."
-    ),
-    (
-        "Keep one array and add each new gradient to it in place (`total += …`). A slice may go past the end: "
-        "`x[8:12]` of ten rows has two rows."
-    ),
-)
+hints = """
+- The loss of the batch is a sum over its samples, divided by their number. Which number is that, if you look at a
+  micro-batch only?
+- Every sample's part must be divided by the size of the *whole* batch. So call `gradient(…, …, len(x))` for each
+  micro-batch, and add. Nothing is divided afterwards.
+- Keep one array and add each new gradient to it in place (`total += …`). A slice may go past the end: `x[8:12]` of ten
+  rows has two rows.
+"""
 costs = (
     (3.5, "all gradients alive before they are added; add each one as soon as it is there"),
     (1.3, "a third array: `total = total + …` makes one, and so does a name that keeps the gradient before"),
@@ -80,15 +74,7 @@ def rest_forgotten(gradient, x, y, micro_batch):
     return sum(gradient(a, b, len(x)) for a, b in pieces)
 
 
-@wrong
-def divided_twice(gradient, x, y, micro_batch):
-    """You divide by `len(x)`, and then once more by the number of micro-batches. The first is enough."""
-    return accumulated(gradient, x, y, micro_batch) / len(_pieces(x, y, micro_batch))
-
-
-@wrong
 def last_one(gradient, x, y, micro_batch):
-    """This is the gradient of the last micro-batch alone. The earlier ones were written over: add to them."""
     a, b = _pieces(x, y, micro_batch)[-1]
     return gradient(a, b, len(x))
 
@@ -106,6 +92,12 @@ def number_of_pieces(gradient, x, y, micro_batch):
     are: step through the rows with range(0, len(x), micro_batch)."""
     pieces = zip(np.array_split(x, micro_batch), np.array_split(y, micro_batch), strict=True)
     return sum(gradient(a, b, len(x)) for a, b in pieces if len(a))
+
+
+also_wrong = (
+    lambda gradient, x, y, micro_batch: accumulated(gradient, x, y, micro_batch) / len(_pieces(x, y, micro_batch)),
+    last_one,
+)
 
 
 def inputs(rng):

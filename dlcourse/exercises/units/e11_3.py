@@ -4,14 +4,12 @@ import numpy as np
 
 from dlcourse.exercises.unit import solution, wrong
 
-hints = (
-    "`uint8` begins again at 0 after 255. So the sum must be made in a dtype that can hold −250 and 505.",
-    (
-        "One shift for each picture: `rng.integers(-most, most + 1, size=(len(x), 1, 1, 1))` is spread over its "
-        "pixels and colours."
-    ),
-    "`y = x.astype(np.int16)`, add the shift (as int16), `np.clip(y, 0, 255, out=y)`, and back to uint8.",
-)
+hints = """
+- `uint8` begins again at 0 after 255. So the sum must be made in a dtype that can hold −250 and 505.
+- One shift for each picture: `rng.integers(-most, most + 1, size=(len(x), 1, 1, 1))` is spread over its pixels and
+  colours.
+- `y = x.astype(np.int16)`, add the shift (as int16), `np.clip(y, 0, 255, out=y)`, and back to uint8.
+"""
 costs = ((2.0, "int64, as `rng.integers` and `x + shift` are: 8 bytes a number, where int16 has 2"),)
 
 
@@ -33,9 +31,7 @@ def starts_again(x, rng, most):
     return (x + shift).astype(np.uint8)
 
 
-@wrong
 def wide(x, rng, most):
-    """The numbers are right, but the result is int64: eight times the bytes of the pictures. Convert back to uint8."""
     shift = rng.integers(-most, most + 1, size=(len(x), 1, 1, 1))
     return np.clip(x + shift, 0, 255)
 
@@ -58,9 +54,7 @@ def end_left_out(x, rng, most):
     return np.clip(x + rng.integers(-most, most, size=(len(x), 1, 1, 1)), 0, 255).astype(np.uint8)
 
 
-@wrong
 def black_to_256(x, rng, most):
-    """The largest number of a byte is 255. You limit to 256, and as a byte 256 is 0: white becomes black."""
     shift = rng.integers(-most, most + 1, size=(len(x), 1, 1, 1))
     return np.clip(x + shift, 0, 256).astype(np.uint8)
 
@@ -73,23 +67,18 @@ def only_brighter(x, rng, most):
 
 
 @wrong
-def along_the_last_axis(x, rng, most):
-    """`size=len(x)` gives numbers that broadcasting sets along the last axis, the channels. One for each picture has
-    the shape (N, 1, 1, 1)."""
-    return np.clip(x + rng.integers(-most, most + 1, size=len(x)), 0, 255).astype(np.uint8)
-
-
-@wrong
 def each_channel(x, rng, most):
     """Each channel gets a shift of its own, so the colours change. Draw one number a picture: (N, 1, 1, 1)."""
     shift = rng.integers(-most, most + 1, size=(len(x), 1, 1, x.shape[3]))
     return np.clip(x + shift, 0, 255).astype(np.uint8)
 
 
-@wrong
-def own_generator(x, rng, most):
-    """You draw from a generator of your own. Draw from the one that is handed over: then a run can be repeated."""
-    return brighter(x, np.random.default_rng(0), most)
+also_wrong = (
+    wide,
+    black_to_256,
+    lambda x, rng, most: np.clip(x + rng.integers(-most, most + 1, size=len(x)), 0, 255).astype(np.uint8),
+    lambda x, rng, most: brighter(x, np.random.default_rng(0), most),
+)
 
 
 def inputs(rng):

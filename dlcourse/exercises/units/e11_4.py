@@ -4,14 +4,12 @@ import numpy as np
 
 from dlcourse.exercises.unit import solution, wrong
 
-hints = (
-    "Make a matrix of zeros, of whole numbers. Then go through the pairs, and add 1 at row label, column answer.",
-    (
-        "`matrix[labels, said] += 1` looks right and counts a pair that occurs five times only once. Why? Try it with "
-        "three pairs."
-    ),
-    "`np.add.at(matrix, (labels, said), 1)` adds for each pair. A loop over `zip(labels, said)` is right too.",
-)
+hints = """
+- Make a matrix of zeros, of whole numbers. Then go through the pairs, and add 1 at row label, column answer.
+- `matrix[labels, said] += 1` looks right and counts a pair that occurs five times only once. Why? Try it with three
+  pairs.
+- `np.add.at(matrix, (labels, said), 1)` adds for each pair. A loop over `zip(labels, said)` is right too.
+"""
 
 
 @solution
@@ -32,24 +30,11 @@ def each_pair_once(labels, said, classes):
 
 
 @wrong
-def turned(labels, said, classes):
-    """Rows and columns are exchanged. Here a row is a right class, and a column is what the network said."""
-    return confusion(said, labels, classes)
-
-
-@wrong
 def classes_seen(labels, said, classes):
     """Your matrix is as large as the largest class that occurs. Its shape is (classes, classes), also where a class is
     never seen."""
     seen = 1 + max(labels.max(initial=-1), said.max(initial=-1))
     return confusion(labels, said, int(seen))
-
-
-@wrong
-def in_floats(labels, said, classes):
-    """Counts are whole numbers, and your matrix is float64: `np.zeros` makes floats if no dtype is given. Write
-    `dtype=int`."""
-    return confusion(labels, said, classes).astype(np.float64)
 
 
 @wrong
@@ -62,6 +47,12 @@ def mistakes_only(labels, said, classes):
 def shares(labels, said, classes):
     """You divide by the number of answers. Counts are asked: whole numbers, also where a share would be clearer."""
     return confusion(labels, said, classes) / max(1, len(labels))
+
+
+also_wrong = (
+    lambda labels, said, classes: confusion(said, labels, classes),
+    lambda labels, said, classes: confusion(labels, said, classes).astype(np.float64),
+)
 
 
 def inputs(rng):

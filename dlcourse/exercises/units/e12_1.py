@@ -4,20 +4,14 @@ import math
 
 from dlcourse.exercises.unit import solution, wrong
 
-hints = (
-    (
-        "Go through the layers and carry the shape along: height, width, channels. A convolution changes the "
-        "channels, pooling halves height and width, rounded down."
-    ),
-    (
-        "A filter has a weight for each of k · k · channels numbers, and one bias. An affine layer has a weight from "
-        "each input to each output, and a bias for each output."
-    ),
-    (
-        "The first affine layer has height · width · channels inputs. The next one has as many inputs as the one "
-        "before has units."
-    ),
-)
+hints = """
+- Go through the layers and carry the shape along: height, width, channels. A convolution changes the channels, pooling
+  halves height and width, rounded down.
+- A filter has a weight for each of k · k · channels numbers, and one bias. An affine layer has a weight from each input
+  to each output, and a bias for each output.
+- The first affine layer has height · width · channels inputs. The next one has as many inputs as the one before has
+  units.
+"""
 
 
 @solution
@@ -86,9 +80,7 @@ def one_channel(shape, layers):
     return _counts(shape, layers, channels=False)
 
 
-@wrong
 def rounded_up(shape, layers):
-    """Where height or width is odd, you round up. A window of 2 × 2 that does not fit is left out: 7 becomes 3."""
     pools = sum(kind == "pool" for kind, *_ in layers)
     height, width, depth = shape
     for _ in range(pools):
@@ -117,25 +109,18 @@ def one_side_of_the_window(shape, layers):
     )
 
 
-@wrong
-def one_number(shape, layers):
-    """You return the sum. Asked is a list with one number for each layer, 0 for pooling."""
-    return sum(count_parameters(shape, layers))
-
-
-@wrong
-def pooling_left_out(shape, layers):
-    """Your list has no entry for pooling. It learns nothing, so its number is 0: one number for each layer."""
-    return [n for n in count_parameters(shape, layers) if n]
-
-
-@wrong
 def picture_for_every_affine(shape, layers):
-    """Each of your affine layers sees the picture. Only the first one does: the next has as many inputs as the one
-    before has units."""
     counts, units = count_parameters(shape, layers), [sizes[0] for kind, *sizes in layers if kind == "affine"]
     first = len(counts) - len(units)
     return counts[:first] + [counts[first] // units[0] * n for n in units]
+
+
+also_wrong = (
+    rounded_up,
+    lambda shape, layers: sum(count_parameters(shape, layers)),
+    lambda shape, layers: [n for n in count_parameters(shape, layers) if n],
+    picture_for_every_affine,
+)
 
 
 def inputs(rng):

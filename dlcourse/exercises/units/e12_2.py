@@ -2,17 +2,13 @@
 
 from dlcourse.exercises.unit import solution, wrong
 
-hints = (
-    "Write down who keeps what, as in section 5. Then look for two names of the same array.",
-    (
-        "Without dropout, the output of a ReLU is the input of the next affine layer: one array of 4 bytes a number. "
-        "The pictures are data. The scores go to the loss, no layer keeps them."
-    ),
-    (
-        "With dropout in between, ReLU keeps its output (4 bytes), dropout its mask (1 byte), and the affine layer "
-        "its input, which is now another array (4 bytes): 9 bytes for each number."
-    ),
-)
+hints = """
+- Write down who keeps what, as in section 5. Then look for two names of the same array.
+- Without dropout, the output of a ReLU is the input of the next affine layer: one array of 4 bytes a number. The
+  pictures are data. The scores go to the loss, no layer keeps them.
+- With dropout in between, ReLU keeps its output (4 bytes), dropout its mask (1 byte), and the affine layer its input,
+  which is now another array (4 bytes): 9 bytes for each number.
+"""
 
 
 @solution
@@ -44,29 +40,10 @@ def scores_too(widths, batch, dropout):
 
 
 @wrong
-def mask_of_floats(widths, batch, dropout):
-    """Your mask takes 4 bytes a number. Kept or not is one byte a number."""
-    return batch * sum(widths[1:-1]) * (12 if dropout else 4)
-
-
-@wrong
 def shared_in_spite_of_dropout(widths, batch, dropout):
     """You let ReLU and the next affine layer share an array. With dropout in between, the affine layer gets the output
     of the dropout, and that is another array."""
     return batch * sum(widths[1:-1]) * (4 + dropout)
-
-
-@wrong
-def _numbers(widths, batch, dropout):
-    """These are numbers and not bytes: 4 bytes for each number of an activation, 1 for each of a mask."""
-    return batch * sum(widths[1:-1]) * (3 if dropout else 1)
-
-
-@wrong
-def outputs_twice(widths, batch, dropout):
-    """You count two arrays for a ReLU. It keeps one, its output, and the layer behind it keeps that same array, or, behind
-    a dropout, another one."""
-    return batch * sum(widths[1:-1]) * (13 if dropout else 8)
 
 
 @wrong
@@ -80,6 +57,13 @@ def dropout_costs_nothing(widths, batch, dropout):
     """A dropout makes no difference in your count. It keeps a mask, and its output is a new array, which the next affine
     layer keeps."""
     return 4 * batch * sum(widths[1:-1])
+
+
+also_wrong = (
+    lambda widths, batch, dropout: batch * sum(widths[1:-1]) * (12 if dropout else 4),
+    lambda widths, batch, dropout: batch * sum(widths[1:-1]) * (3 if dropout else 1),
+    lambda widths, batch, dropout: batch * sum(widths[1:-1]) * (13 if dropout else 8),
+)
 
 
 def inputs(rng):

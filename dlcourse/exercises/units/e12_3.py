@@ -3,20 +3,13 @@
 from dlcourse.exercises.unit import solution, wrong
 
 parts = "moment", "bytes"
-hints = (
-    (
-        "Keep a dictionary of what is alive. In each moment: put in what is made, look at the sum, then take out what "
-        "is freed."
-    ),
-    (
-        "The order matters. What a moment frees is still there while it works. And the workspace is there only while "
-        "it works, so it never goes into the dictionary."
-    ),
-    (
-        "`total = before + sum(alive.values()) + workspace`; keep it with its name where it is larger than the best "
-        "so far; then `del alive[array]` for what is freed."
-    ),
-)
+hints = """
+- Keep a dictionary of what is alive. In each moment: put in what is made, look at the sum, then take out what is freed.
+- The order matters. What a moment frees is still there while it works. And the workspace is there only while it works,
+  so it never goes into the dictionary.
+- `total = before + sum(alive.values()) + workspace`; keep it with its name where it is larger than the best so far;
+  then `del alive[array]` for what is freed.
+"""
 
 
 @solution

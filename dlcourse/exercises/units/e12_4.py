@@ -4,13 +4,11 @@ from dlcourse.exercises.unit import solution, wrong
 
 SLOTS = {"SGD": 0, "Momentum": 1, "Adam": 2}
 parts = "params", "grads", "slots"
-hints = (
-    "Three products. Only the middle one depends on the micro-batches, and it has only two cases.",
-    (
-        "With one micro-batch there is one set of gradients. With more there are two: the sum of the earlier ones, "
-        "and those of the present one. Five micro-batches do not need six."
-    ),
-)
+hints = """
+- Three products. Only the middle one depends on the micro-batches, and it has only two cases.
+- With one micro-batch there is one set of gradients. With more there are two: the sum of the earlier ones, and those of
+  the present one. Five micro-batches do not need six.
+"""
 
 
 @solution
@@ -51,9 +49,7 @@ def adam_once(numbers, optimizer, itemsize, micro_batches):
     return params, grads, min(slots, params)
 
 
-@wrong
 def slots_of_float32(numbers, optimizer, itemsize, micro_batches):
-    """Your slots are always float32. They have the dtype of the parameters, so their bytes per number too."""
     params, grads, _ = fixed_bytes(numbers, optimizer, itemsize, micro_batches)
     return params, grads, 4 * numbers * SLOTS[optimizer]
 
@@ -66,24 +62,22 @@ def always_adam(numbers, optimizer, itemsize, micro_batches):
 
 @wrong
 def always_two_sets(numbers, optimizer, itemsize, micro_batches):
-    """You count two sets of gradients always. With one micro-batch there is no sum of earlier ones: one set."""
+    """With one micro-batch you count two sets of gradients. There is no sum of earlier ones then: one set."""
     params, _, slots = fixed_bytes(numbers, optimizer, itemsize, micro_batches)
     return params, 2 * params, slots
 
 
-@wrong
 def params_among_the_slots(numbers, optimizer, itemsize, micro_batches):
-    """Your slots hold the parameters too. They are counted already: SGD has 0 slots, momentum 1, Adam 2."""
     params, grads, slots = fixed_bytes(numbers, optimizer, itemsize, micro_batches)
     return params, grads, params + slots
 
 
-@wrong
 def a_set_more(numbers, optimizer, itemsize, micro_batches):
-    """You keep a set of gradients for each micro-batch, and their sum besides. Each is added and let go: two sets are
-    enough."""
     params, _, slots = fixed_bytes(numbers, optimizer, itemsize, micro_batches)
     return params, params * (1 + micro_batches), slots
+
+
+also_wrong = slots_of_float32, params_among_the_slots, a_set_more
 
 
 def inputs(rng):
