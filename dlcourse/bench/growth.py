@@ -6,7 +6,7 @@ The network is a stack of 3×3 convolutions with ReLU and an affine layer; the s
 import statistics
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -49,29 +49,20 @@ class Grown:
     traced: int
     predicted: int
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain numbers, for JSON."""
-        return asdict(self)
-
 
 def grow(rounds: int = 5) -> Iterator[tuple[Axis, list[Grown]]]:
     """Yield each axis with its sizes measured. Sizes run in turn, so that a machine that slows down slows all of them."""
     for axis in AXES:
-        steps = [_step(**{axis.name: value}) for value in axis.values]
-        peaks = [_traced(step) for step, _ in steps]  # warms up, too
+        steps, bills = zip(*[_step(**{axis.name: value}) for value in axis.values], strict=True)
+        peaks = [_traced(step) for step in steps]  # warms up, too
         seconds: list[list[float]] = [[] for _ in steps]
         for _ in range(rounds):
-            for (step, _), times in zip(steps, seconds, strict=True):
+            for step, times in zip(steps, seconds, strict=True):
                 started = time.perf_counter()
                 step()
                 times.append(time.perf_counter() - started)
-        yield (
-            axis,
-            [
-                Grown(axis.name, value, statistics.median(times), peak, predicted)
-                for value, times, peak, (_, predicted) in zip(axis.values, seconds, peaks, steps, strict=True)
-            ],
-        )
+        sizes = zip(axis.values, map(statistics.median, seconds), peaks, bills, strict=True)
+        yield axis, [Grown(axis.name, *size) for size in sizes]
 
 
 def _step(

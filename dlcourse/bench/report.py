@@ -2,6 +2,7 @@
 
 import json
 import os
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -20,24 +21,21 @@ def cases(options: Any) -> None:
         there = "; ".join(map(str, all_cases.CASES))
         raise ValueError(f"no case has {options.only!r} in its name; there are: {there}")
     measured = []
-    for results in runner.run(
-        chosen, rounds=options.rounds, threads=options.threads, torch_python=options.torch_python
-    ):
+    setting = {"threads": options.threads, "rounds": options.rounds}
+    for results in runner.run(chosen, **setting, torch_python=options.torch_python):
         if not options.json:
             print(runner.table(results), end="\n\n", flush=True)
         measured.append(results)
     versions = dict.fromkeys(one.versions for results in measured for one in results)
     if options.json:
-        setting = {"threads": options.threads, "rounds": options.rounds, "versions": list(versions)}
-        print(json.dumps(setting | {"results": [one.to_dict() for results in measured for one in results]}))
+        rows = [one.to_dict() for results in measured for one in results]
+        print(json.dumps(setting | {"versions": list(versions), "results": rows}))
     else:
         print("ratio: seconds over those of dlcourse. peak, grown: resident, of the process and since its first run.")
         print("traced: requested by Python and NumPy. floor: the products alone, at the rate of this machine's BLAS.")
         print(f"{options.threads} threads, {options.rounds} rounds in turn; {'; '.join(versions)}")
         if options.torch_python is None:
-            print(
-                f"not run: {', '.join(all_cases.SIDES[2:])} (give --torch-python PATH, an interpreter that has PyTorch)"
-            )
+            print("not run: torch, torch channels last (give --torch-python PATH, an interpreter that has PyTorch)")
     if options.picture:
         from dlcourse import viz
 
@@ -48,16 +46,14 @@ def growth(options: Any) -> None:
     """Measure how seconds and bytes of a step grow. Raises ValueError if a picture is asked for: there is none."""
     if options.picture:
         raise ValueError("--picture draws seconds against bytes of the cases, not of --growth")
-    measured = []
+    measured: list[Any] = []
     if not options.json:
-        side, channels, depth = growths.SIDE, growths.CHANNELS, growths.DEPTH
+        batch, side, channels, depth = growths.BATCH, growths.SIDE, growths.CHANNELS, growths.DEPTH
         print("A stack of 3x3 convolutions with ReLU, and an affine layer; forward, backward and Adam on one thread.")
-        print(
-            f"What does not grow: batch {growths.BATCH}, {side} x {side} pixels, {channels} channels, {depth} layers."
-        )
+        print(f"What does not grow: batch {batch}, {side} x {side} pixels, {channels} channels, {depth} layers.")
         print("Workers are threads of their own, for a batch of 100 in micro-batches of 25.\n")
     for axis, sizes in growths.grow(options.rounds):
-        measured += [one.to_dict() for one in sizes]
+        measured += map(asdict, sizes)
         if not options.json:
             print(growths.growth_table(axis, sizes), end="\n\n", flush=True)
     if options.json:

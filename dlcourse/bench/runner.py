@@ -1,6 +1,7 @@
 """Start the sides of a case, let them run in turn, and put what they say in a table."""
 
 import json
+import math
 import statistics
 import subprocess
 import sys
@@ -8,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, cast
 
 from dlcourse import models
 from dlcourse.bench.cases import EPOCH_IMAGES, LAYERS, Case
@@ -80,25 +81,19 @@ def _side(side: str, case: Case, threads: int, torch_python: str | None) -> Iter
     else:
         command = [sys.executable, "-m", "dlcourse.bench.worker", *arguments]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdin is not None and process.stdout is not None
+        lines = cast(IO[str], process.stdout)
 
         def answer() -> dict[str, Any]:
-            line = process.stdout.readline()  # type: ignore[union-attr]
-            if not line:
+            if not (line := lines.readline()):
                 raise OSError(f"benchmark: {side} ended in {case} with code {process.wait()}; its message stands above")
             return json.loads(line)
 
         def ask(what: str) -> dict[str, Any]:
-            process.stdin.write(what + "\n")  # type: ignore[union-attr]
-            process.stdin.flush()  # type: ignore[union-attr]
+            print(what, file=process.stdin, flush=True)
             return answer()
 
         try:
-            ready = answer()
-            yield (
-                ask,
-                Result(side, case, resident=ready["resident"], versions=ready["versions"], rate=ready.get("rate")),
-            )
+            yield ask, Result(side, case, **answer())
         finally:
             process.kill()
 
@@ -110,12 +105,8 @@ def operations(case: Case) -> int:
     for _, layer, shape in network(case).flat(case.in_shape):
         if not isinstance(layer, Conv2D | Affine):
             continue
-        out = layer.out_shape(shape)
-        if isinstance(layer, Conv2D):
-            kh, kw = layer.kernel_size
-            products = 2 * out[0] * out[1] * out[2] * kh * kw * shape[2]
-        else:
-            products = 2 * shape[-1] * layer.units
+        places = layer.out_shape(shape)[:-1]
+        products = 2 * math.prod(places) * math.prod(layer.weights(shape)["W"].shape)
         total += products * (1 if case.work == "inference" else 2 if first else 3)
         first = False
     return total * (EPOCH_IMAGES if case.work == "epoch" else case.batch)

@@ -6,7 +6,6 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from dlcourse import losses, memory, optim, train
 from dlcourse.bench.cases import EPOCH_IMAGES, Case
 from dlcourse.bench.runner import network
 from dlcourse.bench.textbook import textbook
+from dlcourse.datasets import Split
 from dlcourse.gradients import Batch, batch_gradients
 from dlcourse.inputs import as_input
 from dlcourse.model import Sequential
@@ -36,53 +36,38 @@ def work(side: str, case: Case, threads: int) -> Callable[[], None]:
         return _layer(model, case, micro_batch, workers)
     rng = np.random.default_rng(0)
     samples = EPOCH_IMAGES if case.work == "epoch" else case.batch
-    data = SimpleNamespace(
-        x=rng.integers(0, 256, (samples, *case.in_shape), dtype=np.uint8), y=rng.integers(0, 10, samples)
-    )
+    x, labels = rng.integers(0, 256, (samples, *case.in_shape), dtype=np.uint8), rng.integers(0, 10, samples)
     params, optimizer = model.init(case.in_shape, rng), optim.Adam()
+    slots = {} if case.work == "inference" else optimizer.init(params)
+    pool = threads_of(workers).__enter__()  # kept from step to step, as `fit` keeps them
+
+    batch = Batch(x, labels, None, micro_batch)
+
+    def step(rows: Any = slice(None)) -> None:
+        if ours:
+            _, grads, _ = batch_gradients(model, params, batch, losses.softmax_cross_entropy, workers, pool)
+        else:
+            logits, saved = model.forward(params, as_input(x[rows], np.float32), train=True, rng=rng)
+            _, dlogits = losses.softmax_cross_entropy(logits, labels[rows])
+            _, grads = model.backward(params, saved, dlogits)
+        optimizer.update(params, grads, slots)
 
     def inference() -> None:
         def one(index: int) -> None:
-            model.forward(params, as_input(data.x[index * micro_batch : (index + 1) * micro_batch], np.float32))
+            model.forward(params, as_input(x[index * micro_batch : (index + 1) * micro_batch], np.float32))
 
         _on_threads(one, case.batch, micro_batch, workers)
 
-    def whole_inference() -> None:
-        model.forward(params, _floats(data.x))
-
     def epoch() -> None:
-        cut: dict[str, Any] = {"batch_size": case.batch, "micro_batch": micro_batch, "workers": workers}
-        train.fit(model, params, data, optimizer=optimizer, **cut, progress=False)
-
-    def whole_epoch() -> None:
-        slots, order = optimizer.init(params), rng.permutation(samples)
+        if ours:
+            how: dict[str, Any] = {"batch_size": case.batch, "micro_batch": micro_batch, "workers": workers}
+            train.fit(model, params, Split(x, labels), optimizer=optimizer, **how, progress=False)
+            return
+        order = rng.permutation(samples)
         for start in range(0, samples, case.batch):
-            rows = order[start : start + case.batch]
-            whole_step(_floats(data.x[rows]), data.y[rows], slots)
+            step(order[start : start + case.batch])
 
-    pool = threads_of(workers).__enter__()  # kept from step to step, as `fit` keeps them
-    batch = Batch(data.x, data.y, None, micro_batch)
-
-    def step() -> None:
-        _, grads, _ = batch_gradients(model, params, batch, losses.softmax_cross_entropy, workers, pool)
-        optimizer.update(params, grads, slots)
-
-    def whole_step(x: np.ndarray, labels: np.ndarray, slots: Any) -> None:
-        logits, saved = model.forward(params, x, train=True, rng=rng)
-        _, dlogits = losses.softmax_cross_entropy(logits, labels)
-        _, grads = model.backward(params, saved, dlogits)
-        optimizer.update(params, grads, slots)
-
-    if case.work == "inference":
-        return inference if ours else whole_inference
-    if case.work == "epoch":
-        return epoch if ours else whole_epoch
-    slots = optimizer.init(params)
-    return step if ours else lambda: whole_step(_floats(data.x), data.y, slots)
-
-
-def _floats(x: np.ndarray) -> np.ndarray:
-    return (x.astype(np.float32) / 255 - 0.5) / 0.25
+    return {"step": step, "inference": inference, "epoch": epoch}[case.work]
 
 
 def _layer(model: Sequential, case: Case, micro_batch: int, workers: int) -> Callable[[], None]:
@@ -109,13 +94,13 @@ def _on_threads(one: Callable[[int], None], batch: int, micro_batch: int, worker
 def product_rate(threads: int) -> float:
     """Floating-point operations a second of a matrix product like those of a convolution, on all threads together."""
     a, b = np.ones((1024, 288), np.float32), np.ones((288, 64), np.float32)
-    with threadpool_limits(1, "blas"):
+    best = float("inf")
 
-        def many(_: int) -> None:
-            for _ in range(200):
-                a @ b
+    def many(_: int) -> None:
+        for _ in range(200):
+            a @ b
 
-        best = float("inf")
+    with one_blas_thread():
         for _ in range(5):
             started = time.perf_counter()
             list(in_order(many, threads, threads))
@@ -132,10 +117,8 @@ def main() -> None:
         for one in threadpool_info()
         if one["user_api"] == "blas"
     )
-    ready = {"resident": memory.resident_now().total, "versions": f"NumPy {np.__version__}, {blas}"}
-    if side == "dlcourse":
-        ready["rate"] = product_rate(threads)
-        ready["resident"] = memory.resident_now().total
+    ready: dict[str, Any] = {"rate": product_rate(threads)} if side == "dlcourse" else {}
+    ready |= {"resident": memory.resident_now().total, "versions": f"NumPy {np.__version__}, {blas}"}
     with threadpool_limits(threads, "blas"):
         print(json.dumps(ready), flush=True)
         for line in sys.stdin:
