@@ -1,4 +1,4 @@
-"""The command line: dlcourse lab, doctor, train, admit, bench."""
+"""The command line: dlcourse lab, doctor, train, watch, admit, bench."""
 
 import argparse
 import difflib
@@ -9,7 +9,7 @@ import math
 import os
 import subprocess
 import sys
-import time
+import threading
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
@@ -112,88 +112,22 @@ def doctor(options: argparse.Namespace) -> int:
 
 def train(options: argparse.Namespace) -> int:
     """Print the bill, train, evaluate, and print what it took."""
-    import numpy as np
+    from dlcourse import training
 
-    from dlcourse import memory, models, optim, tree
-    from dlcourse.train import evaluate, fit
-    from dlcourse.units import binary
+    return training.run(options)
 
-    if options.checkpoint and Path(options.checkpoint, "latest.safetensors").exists() and not options.resume:
-        raise FileExistsError(f"{options.checkpoint} holds a checkpoint: add --resume to go on, or name another folder")
-    if options.resume and not options.checkpoint:
-        raise ValueError("--resume needs --checkpoint FOLDER: the folder to go on from")
-    if options.checkpoint_every is not None and not options.checkpoint:
-        raise ValueError("--checkpoint-every needs --checkpoint FOLDER: the folder to write to")
-    data = _data(options)
-    model = models.MODELS[options.network](classes=len(data.train.class_names))
-    optimizer = getattr(optim, options.optimizer)(**({} if options.lr is None else {"lr": options.lr}))
-    cut = {"batch_size": options.batch_size, "micro_batch": options.micro_batch, "workers": options.workers}
-    in_shape = data.train.x.shape[1:]
-    bill = memory.bill(model, in_shape, optimizer=optimizer, **cut)
-    if not options.json:
-        print(f"{options.network} on {options.data}: {len(data.train.x):,} images of {in_shape}, {options.optimizer}")
-        print(bill, flush=True)
 
-    sizes: list[int] = []  # anonymous and shared memory at the end of each 100 steps
+def watch(options: argparse.Namespace) -> int:
+    """Watch the memory of a process that is not this one, with its children, until it ends."""
+    from dlcourse.memory import NotSeen
+    from dlcourse.memory.terminal import show_watch
 
-    def look(now: Any) -> None:
-        if now.step % 100 == 0 and (size := memory.resident_now().anonymous) is not None:
-            sizes.append(size)
-
-    started = time.perf_counter()
-    with memory.Monitor(0.02) as system, memory.traced_peak() as traced:
-        params = model.init(in_shape, np.random.default_rng(options.seed))
-        history = fit(
-            model, params, data.train, optimizer=optimizer, epochs=options.epochs, seed=options.seed, **cut,
-            checkpoint=options.checkpoint, checkpoint_every=options.checkpoint_every, resume=options.resume,
-            progress=not options.json and sys.stderr.isatty(), callbacks=[look],
-        )  # fmt: skip
-        result = evaluate(model, params, data.test, batch_size=options.micro_batch, workers=options.workers)
-    seconds = time.perf_counter() - started
-    anonymous = system.peaks.get("anonymous")
-    if options.json:
-        measured: dict[str, Any] = {"traced_peak": traced.peak, "resident_peak": memory.peak_since_start()}
-        measured |= {"anonymous_peak_sampled": anonymous, "anonymous_each_100_steps": sizes}
-        outcome: dict[str, Any] = {"test_accuracy": result.accuracy, "test_loss": result.loss, "seconds": seconds}
-        outcome |= {"parameters": tree.count(params), "train_loss": history.column("loss")}
-        print(json.dumps(outcome | measured | {"bill": bill.to_dict()}))
-        return 0
-    print(f"test accuracy  {result.accuracy:.4f}  (loss {result.loss:.4f}, {len(data.test.x):,} images)")
-    print(f"time           {seconds:.1f} s, {_count(options.epochs, 'epoch')}, {_count(options.workers, 'worker')}")
-    print(f"traced peak    {binary(traced.peak)}  (arrays and Python's objects; predicted {binary(bill.peak)})")
-    print(f"resident peak  {binary(memory.peak_since_start())}  (the process since it began, pages of files included)")
-    if anonymous is not None:
-        print(
-            f"  of these     {binary(anonymous)} anonymous  (sampled each {system.apart:.2g} s or less: a lower bound); the rest are"
-        )
-        print("               pages of files, such as the mapped data: the system can drop them at any time")
-    if len(sizes) > 1:
-        low, high = min(sizes), max(sizes)
-        print(
-            f"each 100 steps {binary(low)} to {binary(high)} anonymous, {len(sizes)} looks, apart by {binary(high - low)}"
-        )
+    try:
+        show_watch(options.pid, every=options.every, log=options.log)
+    except NotSeen as error:
+        print(f"dlcourse: error: {error}", file=sys.stderr)
+        return 2
     return 0
-
-
-def _count(number: int, thing: str) -> str:
-    return f"{number} {thing}{'s' if number != 1 else ''}"
-
-
-def _data(options: argparse.Namespace) -> Any:
-    """The data set by its name; large ones stay on disk."""
-    from dlcourse import datasets
-
-    if options.samples is not None and options.data != "shapes":
-        raise ValueError(f"--samples is for --data shapes, which draws any number; {options.data} has its own number")
-    if options.path is not None and options.data not in ("cifar10", "mnist"):
-        raise ValueError(
-            f"--path is for --data cifar10 and mnist, which can be read from an archive; got {options.data}"
-        )
-    if options.data == "shapes":
-        return datasets.shapes(options.samples or 10_000, seed=options.seed, on_disk=True)
-    if options.data in ("cifar10", "mnist"):
-        return getattr(datasets, options.data)(path=options.path)
-    return datasets.digits()
 
 
 def admit(options: argparse.Namespace) -> int:
@@ -277,6 +211,16 @@ def _whole(text: str, least: int = 0, most: float = math.inf) -> int:
     return number
 
 
+def _seconds(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0 < number < threading.TIMEOUT_MAX:
+        raise argparse.ArgumentTypeError(f"must be a number of seconds, more than 0, got {text!r}")
+    return number
+
+
 _positive = functools.partial(_whole, least=1)
 _port = functools.partial(_whole, least=1, most=65535)
 
@@ -331,7 +275,14 @@ def _parser() -> argparse.ArgumentParser:
         "--checkpoint-every", type=_positive, metavar="STEPS", help="write it after each so many steps, too"
     )
     one.add_argument("--resume", action="store_true", help="go on from the checkpoint, to the bit")
+    one.add_argument("--monitor", type=_seconds, metavar="SECONDS", help="show memory by kind, renewed each so often")
+    one.add_argument("--monitor-log", type=_path, metavar="FILE", help="add each observation to it, a line of JSON")
     one.add_argument("--json", action="store_true", help="one JSON object at the end, and nothing else")
+
+    one = command(watch)
+    one.add_argument("pid", metavar="PID", type=_positive, help="the number of the process")
+    one.add_argument("--every", type=_seconds, default=1.0, metavar="SECONDS", help="(default: %(default)g)")
+    one.add_argument("--log", type=_path, metavar="FILE", help="add each observation to it, a line of JSON")
 
     one = command(admit)
     one.add_argument(

@@ -20,12 +20,14 @@ from dlcourse.memory.system import (
     resident_now,
     trim,
 )
+from dlcourse.memory.terminal import Log, NotSeen, View, read_log, watch
 from dlcourse.memory.traced import TracedPeak, assert_peak, reset_traced_peak, traced_peak
 
 # fmt: off
 __all__ = [
     "KINDS", "Admission", "Allocator", "Available", "Bill", "Isolated", "IsolatedError", "Leak", "Leaks", "Ledger",
-    "Moment", "Monitor", "Reading", "Resident", "Row", "Sample", "Sizes", "TracedPeak", "admit", "allocator",
-    "assert_peak", "available", "bill", "find_leak", "isolated", "ledger", "measure_resident", "meter",
-    "peak_since_start", "process_sizes", "reset_traced_peak", "resident_now", "traced_peak", "trim", "wall",
+    "Log", "Moment", "Monitor", "NotSeen", "Reading", "Resident", "Row", "Sample", "Sizes", "TracedPeak", "View",
+    "admit", "allocator", "assert_peak", "available", "bill", "find_leak", "isolated", "ledger", "measure_resident",
+    "meter", "peak_since_start", "process_sizes", "read_log", "reset_traced_peak", "resident_now", "traced_peak",
+    "trim", "wall", "watch",
 ]

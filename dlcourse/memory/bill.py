@@ -88,6 +88,11 @@ class Bill(Rows):
         return self._highest.name
 
     @property
+    def persistent(self) -> int:
+        """The bytes that stand through the whole step: parameters, buffers and slots."""
+        return sum(map(self.total, ("params", "buffers", "slots")))
+
+    @property
     def _highest(self) -> Moment:
         return max(self.moments, key=lambda moment: moment.total)
 

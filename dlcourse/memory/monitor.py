@@ -4,7 +4,9 @@ import os
 import sys
 import threading
 import time
+import tracemalloc
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from numbers import Number, Real
@@ -14,7 +16,7 @@ import numpy as np
 import psutil
 
 from dlcourse import tree
-from dlcourse.memory.system import allocator, resident_now, sizes_of
+from dlcourse.memory.system import Sizes, allocator, family, resident_now, sizes_of
 from dlcourse.memory.tables import Table
 from dlcourse.memory.traced import lock, text_of
 from dlcourse.units import binary
@@ -32,9 +34,10 @@ Source = tree.Tree | Callable[[], tree.Tree]
 class Sample:
     """One look: bytes, None where the system does not tell; USS and PSS also where they were not asked for.
 
-    seconds: since the monitor began. kinds: bytes of each registered tree. rss, uss, pss: of this process and its
-    children; pages that they share count in each one's rss, once in pss, not in uss. anonymous: what of this process's
-    rss is no page of a file. allocated, used: what its allocator took from the system, and what of it is in use.
+    seconds: since the monitor began. kinds: bytes of each registered tree. rss, uss, pss: of the process and its
+    children; pages that they share count in each one's rss, once in pss, not in uss. own: the same of the process alone.
+    anonymous: what of its rss is no page of a file. allocated, used: what the allocator of this process took from the
+    system, and what of it is in use. traced: what tracemalloc counts in it, None where nothing is traced.
     """
 
     seconds: float
@@ -46,6 +49,8 @@ class Sample:
     allocated: int | None
     used: int | None
     processes: int
+    own: Sizes
+    traced: int | None
 
     @property
     def usage(self) -> float | None:
@@ -63,7 +68,9 @@ class Monitor:
     trees: {kind: a tree of arrays, or a function that gives one}; an array that several have counts for the first.
     show: "text" writes a line that is renewed in place in a terminal or notebook (elsewhere the last one, at the end).
     name: a monitor that starts ends the running one of the same name, so a cell can be run again.
-    on_sample, on_end: called with the monitor after each sample, in its thread, and when it has ended.
+    on_sample, on_end: called with the monitor after each sample, in its thread, and when it has ended. on_whole: after
+        each sample with USS and PSS, which come at least `whole` seconds apart.
+    pid: another process is watched, with its children; of its allocator nothing is known.
 
     Ends with the `with` block, also by an error, and with the process. What fails meanwhile, in a function of the caller's
     or in the sampling itself, is told in `problem` and raises nothing: the block's own error stands. What it cannot see
@@ -79,6 +86,9 @@ class Monitor:
         name: str = "monitor",
         on_sample: Callable[["Monitor"], Any] | None = None,
         on_end: Callable[["Monitor"], Any] | None = None,
+        on_whole: Callable[["Monitor"], Any] | None = None,
+        whole: float = 0.0,
+        pid: int | None = None,
         file: TextIO | None = None,
     ) -> None:
         number: Any = interval
@@ -90,11 +100,12 @@ class Monitor:
         if show not in (None, "text"):
             raise ValueError(f'show must be "text" or None, got {show!r}')
         self.interval, self.trees, self.show, self.name = float(interval), dict(trees or {}), show, name
-        self.on_sample, self.on_end, self._file = on_sample, on_end, file
+        self.on_sample, self.on_end, self.on_whole, self.whole = on_sample, on_end, on_whole, whole
+        self.pid, self._file = pid, file
         self.samples: list[Sample] = []
         self.peaks: dict[str, int] = {}  # by kind, "RSS", …, "used" and "anonymous": sampled, lower bounds
         self.problem = ""  # the last error of a function of the caller's, of a look, or of writing
-        self.cost = 0.0  # seconds of processor time that the samples took
+        self.cost = self.dearest = 0.0  # seconds of processor time that the samples took, all and the dearest one
         self._of_fit: dict[str, Source] = {}
         self._thread: threading.Thread | None = None
         self._end = threading.Event()
@@ -124,7 +135,7 @@ class Monitor:
             older = _running.pop(self.name, None)
         if older is not None:
             older.stop()
-        self.samples, self.peaks, self.problem, self.cost, self._width = [], {}, "", 0.0, 0
+        self.samples, self.peaks, self.problem, self.cost, self.dearest, self._width = [], {}, "", 0.0, 0.0, 0
         self._end = threading.Event()
         self._began = self._next_whole = time.perf_counter()
         self._processes: list[psutil.Process] = []
@@ -205,22 +216,30 @@ class Monitor:
         wait = self.interval
         while not end.wait(min(wait, threading.TIMEOUT_MAX)):
             before = time.thread_time()
-            apart = self._guarded("sampling", self._look) or 0.0
+            apart = self._guarded("sampling", self._look)
             self._guarded("show", self._write)
             if self.on_sample is not None:
                 self._guarded("on_sample", self.on_sample, self)
+            if apart is not None and self.on_whole is not None:
+                self._guarded("on_whole", self.on_whole, self)
             cost = time.thread_time() - before
-            self.cost += cost
-            wait = max(self.interval, (cost - apart) / MAX_SHARE)
+            self.cost, self.dearest = self.cost + cost, max(self.dearest, cost)
+            wait = max(self.interval, (cost - (apart or 0.0)) / MAX_SHARE)
 
-    def _look(self, *, whole: bool = False) -> float:
-        """Take a sample -> the processor time of what was asked besides each sample's own figures."""
+    def _look(self, *, whole: bool = False) -> float | None:
+        """Take a sample -> the processor time of one with USS and PSS, None of another."""
         now, before = time.perf_counter(), time.thread_time()
         whole = whole or now >= self._next_whole
         sample = self._sample(now - self._began, whole)
-        cost = time.thread_time() - before if whole else 0.0
-        if whole:
-            self._next_whole = now + cost / MAX_SHARE
+        self.keep(sample)
+        if not whole:
+            return None
+        cost = time.thread_time() - before
+        self._next_whole = now + max(cost / MAX_SHARE, self.whole)
+        return cost
+
+    def keep(self, sample: Sample) -> None:
+        """Add a sample, which may be one of a log, to those that are there."""
         if len(self.samples) >= MAX_SAMPLES:
             self.samples = self.samples[::2]
         self.samples.append(sample)
@@ -228,26 +247,21 @@ class Monitor:
         for name, size in sizes.items():
             if size is not None:
                 self.peaks[name] = max(size, self.peaks.get(name, 0))
-        return cost
 
     def _sample(self, seconds: float, whole: bool) -> Sample:
         """`whole` finds the children anew and asks for USS and PSS, for which the system looks at every page."""
         if whole:
-            this = psutil.Process()
-            self._processes = [this, *this.children(recursive=True)]
-        found = []
-        for process in self._processes:
-            try:
+            self._processes = family(self.pid)
+        found = [sizes_of(self._processes[0], whole=whole)]
+        for process in self._processes[1:]:
+            with suppress(psutil.Error):  # it ended meanwhile
                 found.append(sizes_of(process, whole=whole))
-            except psutil.Error:  # it ended meanwhile
-                pass
-        uss, pss = (None if None in sizes else sum(sizes) for sizes in list(zip(*found, strict=True))[1:])
-        heap = allocator()
+        rss, uss, pss = (None if None in sizes else sum(sizes) for sizes in zip(*found, strict=True))
+        heap = allocator() if self.pid is None else None
         allocated, used = (None, None) if heap is None else (heap.allocated, heap.used)
-        anonymous = resident_now().anonymous
-        return Sample(
-            seconds, self._kinds(), sum(sizes.rss for sizes in found), uss, pss, anonymous, allocated, used, len(found)
-        )
+        traced = tracemalloc.get_traced_memory()[0] if tracemalloc.is_tracing() and self.pid is None else None
+        anonymous, own = resident_now(self.pid).anonymous, found[0]
+        return Sample(seconds, self._kinds(), rss or 0, uss, pss, anonymous, allocated, used, len(found), own, traced)
 
     def _kinds(self) -> dict[str, int]:
         found: dict[str, int] = {}

@@ -5,6 +5,7 @@ import functools
 import os
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
@@ -26,17 +27,20 @@ class Resident:
     mapped: int | None
 
 
-def resident_now() -> Resident:
-    """The resident size now."""
+def resident_now(pid: int | None = None) -> Resident:
+    """The resident size now, of this process if no `pid` is given. Raises psutil's errors if the other one is gone."""
     if sys.platform != "linux":
-        return Resident(psutil.Process().memory_info().rss, None, None)
-    status = proc_status()
-    return Resident(status["VmRSS"], status["RssAnon"] + status["RssShmem"], status["RssFile"])
+        return Resident(psutil.Process(pid).memory_info().rss, None, None)
+    try:
+        status = proc_status("self" if pid is None else pid)
+        return Resident(status["VmRSS"], status["RssAnon"] + status["RssShmem"], status["RssFile"])
+    except (FileNotFoundError, ProcessLookupError, KeyError):  # a process that has ended has no sizes
+        raise psutil.NoSuchProcess(pid) from None
 
 
-def proc_status() -> dict[str, int]:
-    """The sizes in /proc/self/status, in bytes. Linux only."""
-    with open("/proc/self/status") as file:
+def proc_status(pid: int | str = "self") -> dict[str, int]:
+    """The sizes in /proc/PID/status, in bytes. Linux only."""
+    with open(f"/proc/{pid}/status") as file:
         lines = [line.split() for line in file]
     return {words[0].rstrip(":"): int(words[1]) * 1024 for words in lines if len(words) == 3 and words[2] == "kB"}
 
@@ -213,6 +217,22 @@ def sizes_of(process: psutil.Process, *, whole: bool = True) -> Sizes:
     except psutil.AccessDenied:
         info = process.memory_info()
     return Sizes(info.rss, getattr(info, "uss", None), getattr(info, "pss", None))
+
+
+def family(pid: int | None = None) -> list[psutil.Process]:
+    """A process, this one if no `pid` is given, and all below it. Linux names the children of each thread; elsewhere every
+    process of the machine is asked for its parent, which takes milliseconds. Raises psutil's errors if it is gone."""
+    first = psutil.Process(pid)
+    if not Path(f"/proc/{first.pid}/task/{first.pid}/children").exists():
+        return [first, *first.children(recursive=True)]
+    found = [first]
+    for process in found:  # grows meanwhile
+        for file in Path(f"/proc/{process.pid}/task").glob("*/children"):
+            with suppress(OSError):
+                for child in file.read_text().split():
+                    with suppress(psutil.NoSuchProcess):
+                        found.append(psutil.Process(int(child)))
+    return found
 
 
 # What there is to have.

@@ -8,12 +8,13 @@ from base64 import b64encode
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Self
 
 from matplotlib.patheffects import withStroke
 
 from dlcourse import tree
-from dlcourse.memory import Bill, Monitor, resident_now, traced_peak
+from dlcourse.memory import Bill, Monitor, read_log, resident_now, traced_peak
 from dlcourse.train import Step
 from dlcourse.units import binary
 from dlcourse.viz.bill import ORDER
@@ -283,6 +284,12 @@ class Drawing:
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
         return {"text/html": _image(self), "text/plain": self.alt}
+
+
+def monitor_log(path: str | Path) -> Drawing:
+    """The last run in a log of `dlcourse train --monitor-log FILE` or `dlcourse watch PID --log FILE`, as `monitor` draws
+    it. Raises what `memory.read_log` raises."""
+    return Drawing(read_log(path))
 
 
 def _svg(seconds: list[float], lines: dict[str, list[int]], finding: str, under: str) -> str:
