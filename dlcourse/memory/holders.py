@@ -81,7 +81,7 @@ class Walk:
     def word(self, above: Any, parent: Any, child: Any) -> str:
         """What a reader calls the way from `parent` to `child`."""
         if isinstance(parent, types.FrameType):
-            return f", local {_named(local_names(parent), child)} of {parent.f_code.co_name}()"
+            return f", local {_named(local_names(parent), child) or '?'} of {parent.f_code.co_name}()"
         if isinstance(parent, types.CellType | types.FunctionType | types.MethodType | types.TracebackType):
             return ""
         if isinstance(parent, types.GeneratorType):
@@ -99,9 +99,8 @@ class Walk:
             return f"[{place!r:.60}]"
         if type(parent).__name__ == "_lru_cache_wrapper":
             return f", the cache of {parent.__name__}()"
-        if (name := _attribute(parent, child)) is not None:
-            return f".{name}"
-        return ""
+        name = _attribute(parent, child)
+        return f".{name}" if name else ""
 
     def _place(self, parent: Any, child: Any) -> Any:
         if id(parent) not in self._places:
@@ -153,22 +152,18 @@ def _elements(thing: Any) -> Any:
 
 
 def _named(names: dict[str, Any], value: Any) -> str:
-    return next((name for name, other in names.items() if other is value), "?")
+    return next((name for name, other in names.items() if other is value), "")
 
 
-def _attribute(thing: Any, value: Any) -> str | None:
-    """The attribute of `thing` that is `value`; no property is called."""
-    try:
-        names = vars(thing)
-    except TypeError:
-        names = {}
-    if (name := next((name for name, other in names.items() if other is value), None)) is not None:
-        return name
-    for kind in type(thing).__mro__:
-        for name, slot in vars(kind).items():
-            if isinstance(slot, types.MemberDescriptorType) and getattr(thing, name, None) is value:
-                return name
-    return None
+def _attribute(thing: Any, value: Any) -> str:
+    """The attribute of `thing` that is `value`, "" if there is none; no property is called."""
+    slots = {
+        name: getattr(thing, name, None)
+        for kind in type(thing).__mro__
+        for name, slot in vars(kind).items()
+        if isinstance(slot, types.MemberDescriptorType)
+    }
+    return _named(dict(getattr(thing, "__dict__", {})) | slots, value)
 
 
 def _of_function(function: types.FunctionType, part: Any, place: Any) -> str:
@@ -253,11 +248,8 @@ def _closures(functions: list[types.FunctionType]) -> Iterator[Root]:
                 functions += _functions(cell.cell_contents)
             except ValueError:  # still empty
                 pass
-        defaults: list[tuple[Any, Any]] = [
-            *enumerate(function.__defaults__ or ()),
-            *(function.__kwdefaults__ or {}).items(),
-        ]
-        yield from ((f"default {default_name(function, x)} of {function.__name__}()", value) for x, value in defaults)
+        for place, value in (*enumerate(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).items()):
+            yield f"default {default_name(function, place)} of {function.__name__}()", value
 
 
 def default_name(function: types.FunctionType, place: int | str) -> str:

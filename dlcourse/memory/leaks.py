@@ -5,7 +5,7 @@ import operator
 import re
 import types
 import weakref
-from collections import defaultdict, deque
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -88,7 +88,7 @@ def find_leak(step: Callable[[], Any], steps: int = 5, *, warm_up: int = 2) -> L
             return Leaks([], 0, levels)
         for where in (roots, wide_roots):
             before = _Found(Walk(where(step)))
-            lines_before = _bytes_by_line()
+            lines_before = _by_line()
             again = _levels(step, steps)
             levels += [levels[-1] + level for level in again[1:]]
             growth = again[-1] // steps
@@ -118,8 +118,7 @@ class _Found:
         self.arrays = {}
         self.old: set[int] = set()  # all that leads to an array
         for array in walk.arrays:
-            path = walk.path(array)
-            ids = [id(thing) for thing in path]
+            ids = [id(thing) for thing in walk.path(array)]
             self.arrays[id(array)] = weakref.ref(array), array.nbytes, _without_numbers(walk.names[ids[0]]), ids
             self.old.update(ids)
 
@@ -128,40 +127,34 @@ class _Found:
         return id(array) in self.arrays and self.arrays[id(array)][0]() is array
 
 
+class _Seen(list[tuple[str, np.ndarray]]):
+    """Arrays of one kind at one place, each with its holder in words."""
+
+    @property
+    def size(self) -> int:
+        return sum(array.nbytes for _, array in self)
+
+    def leak(self, growth: int) -> Leak:
+        who, array = self[0]
+        return Leak(who, array.shape, str(array.dtype), len(self), growth, made_at(array))
+
+
 def _name(walk: Walk, before: _Found, steps: int) -> list[Leak]:
     """The leaks by their holders: those that a name leads to, then those that a cycle holds."""
     leaks = _by_holder(walk, before, steps)
     garbage, known = Garbage(), len(walk.arrays)
-    walk.extend(("", thing) for thing in garbage.things)
+    walk.extend(("", thing) for thing in garbage.things.values())
     kinds: dict[Any, _Seen] = defaultdict(_Seen)
     for array in walk.arrays[known:]:
         who = garbage.words(walk, walk.path(array))
-        kinds[who, array.shape, array.dtype].add(who, array)
+        kinds[who, array.shape, array.dtype].append((who, array))
     return leaks + [seen.leak(seen.size // steps) for seen in kinds.values()]
-
-
-@dataclass
-class _Seen:
-    """Arrays of one kind at one place: one of them, how many, and their bytes."""
-
-    who: str = ""
-    array: Any = None
-    copies: int = 0
-    size: int = 0
-
-    def add(self, who: str, array: np.ndarray) -> None:
-        if not self.copies:
-            self.who, self.array = who, array
-        self.copies, self.size = self.copies + 1, self.size + array.nbytes
-
-    def leak(self, growth: int) -> Leak:
-        return Leak(self.who, self.array.shape, str(self.array.dtype), self.copies, growth, made_at(self.array))
 
 
 def _by_holder(walk: Walk, before: _Found, steps: int) -> list[Leak]:
     """New arrays, grouped by the last thing on the way to them that was there before, less those gone from there."""
     groups: dict[Any, dict[Any, _Seen]] = defaultdict(lambda: defaultdict(_Seen))
-    net: dict[Any, int] = defaultdict(int)
+    gone: dict[Any, int] = defaultdict(int)
     for array in walk.arrays:
         if before.has(array):
             continue
@@ -172,34 +165,34 @@ def _by_holder(walk: Walk, before: _Found, steps: int) -> list[Leak]:
         what, who = holder(words, min(split + 1, len(words)))
         if len(path) > 1 and isinstance(path[-2], np.ndarray) and path[-2].nbytes < array.nbytes:
             who = f"{who}, a view of a {array.shape} array"
-        groups[owner][what, _without_numbers(who), array.shape, array.dtype].add(who, array)
-        net[owner] += array.nbytes
+        groups[owner][what, _without_numbers(who), array.shape, array.dtype].append((who, array))
     for key, (reference, size, name, way) in before.arrays.items():
         if reference() is None:
-            net[next((i for i in reversed(way) if i in walk.found and i != key), name)] -= size
+            gone[next((i for i in reversed(way) if i in walk.found and i != key), name)] += size
     leaks = []
     for owner, kinds in groups.items():
         total = sum(seen.size for seen in kinds.values())
-        if net[owner] > 0:  # a state that is replaced in each step is none
-            leaks += [seen.leak(seen.size * net[owner] // total // steps) for seen in kinds.values()]
+        if total > gone[owner]:  # a state that is replaced in each step is none
+            leaks += [seen.leak(seen.size * (total - gone[owner]) // total // steps) for seen in kinds.values()]
     return leaks
 
 
-def _unseen(before: dict[str, tuple[int, int]], growth: int, steps: int) -> Leak:
+def _unseen(before: tuple[Counter, Counter], growth: int, steps: int) -> Leak:
     """What no walk leads to is named by the line that made it."""
-    after = _bytes_by_line()
-    line = max(after, key=lambda line: after[line][0] - before.get(line, (0, 0))[0])
-    copies = after[line][1] - before.get(line, (0, 0))[1]
-    return Leak(f"what no name leads to; made at {line}", (), "", copies, growth, line)
+    sizes, counts = _by_line()
+    sizes.subtract(before[0])
+    line = sizes.most_common(1)[0][0]
+    return Leak(f"what no name leads to; made at {line}", (), "", counts[line] - before[1][line], growth, line)
 
 
-def _bytes_by_line() -> dict[str, tuple[int, int]]:
-    """{"file:line": (bytes, count)} of the arrays that are alive, by where they were made."""
-    lines: dict[str, tuple[int, int]] = {}
+def _by_line() -> tuple[Counter, Counter]:
+    """The bytes of the arrays that are alive, and their number, by "file:line" of where they were made."""
+    sizes, counts = Counter[str](), Counter[str]()
     for calls in array_traces().statistics("traceback"):
-        size, count = lines.get(line := line_of(calls.traceback), (0, 0))
-        lines[line] = size + calls.size, count + calls.count
-    return lines
+        line = line_of(calls.traceback)
+        sizes[line] += calls.size
+        counts[line] += calls.count
+    return sizes, counts
 
 
 def _without_numbers(words: str) -> str:
@@ -249,62 +242,57 @@ class Garbage:
             gc.collect()
         finally:
             gc.set_debug(flags)
-        self.things = gc.garbage[known:]
+        self.things = {id(thing): thing for thing in gc.garbage[known:]}
         del gc.garbage[known:]
-        self._by_id = {id(thing): thing for thing in self.things}
-        self._down = {
-            key: [id(child) for child in gc.get_referents(thing) if id(child) in self._by_id]
-            for key, thing in self._by_id.items()
-        }
-        self._up = defaultdict(list)
-        for key, children in self._down.items():
-            for child in children:
-                self._up[child].append(key)
+        self._up: dict[int, list[int]] = defaultdict(list)  # from each to those that refer to it
+        for key, thing in self.things.items():
+            for child in gc.get_referents(thing):
+                if id(child) in self.things:
+                    self._up[id(child)].append(key)
 
     def words(self, walk: Walk, path: list[Any]) -> str:
         """Such as "Trainer.columns, in a reference cycle through Trainer.callbacks": for a path of `walk` from one of these
         things to an array. Goes up from what holds the array, until something leads back to itself."""
-        cycle = next((trip for start in _search(id(path[0]), self._up) if (trip := self._round_trip(start))), [])
-        things = [self._by_id[key] for key in cycle]
-        through = ", ".join(dict.fromkeys(self._attributes(walk, things))) or "functions or containers without a name"
-        owner = next((self._by_id[key] for key in self._up[id(path[0])] if _is_names(path[0], self._by_id[key])), None)
-        holder = next(iter(self._attributes(walk, path if owner is None else [owner, *path])), "an array")
+        cycle = next((trip for start in self._above(id(path[0])) if (trip := self._round_trip(start))), [])
+        through = ", ".join(dict.fromkeys(_attributes(walk, cycle))) or "functions or containers without a name"
+        owners = (self.things[key] for key in self._up[id(path[0])])
+        owner = [thing for thing in owners if _is_names(path[0], thing)][:1]
+        holder = next(iter(_attributes(walk, [*owner, *path])), "an array")
         return f"{holder}, in a reference cycle through {through}"
 
-    def _round_trip(self, start: int) -> list[int]:
+    def _above(self, start: int) -> dict[int, int | None]:
+        """{what leads to `start`, the nearest first: the next on the way}; `start` itself is the first, with None."""
+        way: dict[int, int | None] = {start: None}
+        queue = [start]
+        for key in queue:  # grows on the way
+            new = [other for other in dict.fromkeys(self._up[key]) if other not in way]
+            way |= dict.fromkeys(new, key)
+            queue += new
+        return way
+
+    def _round_trip(self, start: int) -> list[Any]:
         """The shortest way from a thing to itself, the thing at both ends; [] if there is none."""
-        came_from = _search(start, self._down)
-        trip, key = [start], next((key for key in came_from if start in self._down[key]), None)
+        way = self._above(start)
+        key = next((key for key in way if start in self._up[key]), None)
+        trip = [] if key is None else [self.things[start]]
         while key is not None:
-            trip.append(key)
-            key = came_from[key]
-        return trip[::-1] if len(trip) > 1 else []
-
-    def _attributes(self, walk: Walk, path: list[Any]) -> list[str]:
-        """As "Type.attribute", for each object on a path; those that hold containers first, since there a thing was added."""
-        found = []
-        for i, (thing, child) in enumerate(pairwise(path)):
-            if isinstance(thing, PLAIN):
-                continue
-            if _is_names(child, thing) and i + 2 < len(path):
-                word, child = walk.word(thing, child, path[i + 2]), path[i + 2]
-            else:
-                word = walk.word(None, thing, child)
-            found.append((not isinstance(child, CONTAINERS), f"{type(thing).__name__}{word}"))
-        return [words for _, words in sorted(found, key=lambda pair: pair[0])]
+            trip.append(self.things[key])
+            key = way[key]
+        return trip
 
 
-def _search(start: int, edges: dict[int, list[int]]) -> dict[int, int | None]:
-    """{what edges lead to from `start`, the nearest first: from where}; `start` itself leads to None."""
-    came_from: dict[int, int | None] = {start: None}
-    queue = deque([start])
-    while queue:
-        key = queue.popleft()
-        for other in edges[key]:
-            if other not in came_from:
-                came_from[other] = key
-                queue.append(other)
-    return came_from
+def _attributes(walk: Walk, path: list[Any]) -> list[str]:
+    """As "Type.attribute", for each object on a path; those that hold containers first, since there a thing was added."""
+    found = []
+    for i, (thing, child) in enumerate(pairwise(path)):
+        if isinstance(thing, PLAIN):
+            continue
+        if _is_names(child, thing) and i + 2 < len(path):
+            word, child = walk.word(thing, child, path[i + 2]), path[i + 2]
+        else:
+            word = walk.word(None, thing, child)
+        found.append((not isinstance(child, CONTAINERS), f"{type(thing).__name__}{word}"))
+    return [words for _, words in sorted(found, key=lambda pair: pair[0])]
 
 
 def _is_names(names: Any, thing: Any) -> bool:
