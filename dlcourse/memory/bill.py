@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -13,8 +13,9 @@ from dlcourse.checks import check_optimizer
 from dlcourse.factors import block_bytes
 from dlcourse.gradients import at_least, check_network, to_defer
 from dlcourse.layers.base import Layer, Shape
-from dlcourse.memory.tables import Shown, Table, bytes_table
+from dlcourse.memory.tables import Shown, Table
 from dlcourse.optim import BLOCK_NUMBERS
+from dlcourse.units import binary
 
 KINDS = ("params", "grads", "saved", "workspace", "slots", "data")
 
@@ -62,10 +63,16 @@ class Rows(Shown):
         return sum(getattr(row, kind) for row in self.rows)
 
     def _rows_table(self, notes: list[str], least_workspace: int = 0) -> Table:
-        """A workspace of less than `least_workspace` bytes is shown as none."""
+        """With a row of totals, without rows of zeros; a workspace of less than `least_workspace` bytes is shown as none."""
         columns = [*KINDS, *(["buffers"] if self.total("buffers") else [])]
-        rows = [replace(row, workspace=0) if row.workspace < least_workspace else row for row in self.rows]
-        return bytes_table("layer", columns, [(row.name, [getattr(row, k) for k in columns]) for row in rows], notes)
+        least = {"workspace": least_workspace}
+        rows = [
+            (row.name, [n if (n := getattr(row, k)) >= least.get(k, 0) else 0 for k in columns]) for row in self.rows
+        ]
+        sums = [sum(column) for column in zip(*(sizes for _, sizes in rows), strict=True)]
+        shown = [*(row for row in rows if any(row[1])), ("total", sums)]
+        lines = [[name, *(binary(size) if size else "" for size in sizes)] for name, sizes in shown]
+        return Table([["layer", *columns], *lines], notes, total=True)
 
 
 @dataclass(frozen=True, repr=False)
@@ -98,32 +105,17 @@ class Bill(Rows):
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers, for JSON."""
-        columns = [column.name for column in fields(Row)]
-        return {
-            "batch_size": self.batch_size,
-            "micro_batch": self.micro_batch,
-            "workers": self.workers,
-            "dtype": self.dtype,
-            "peak": self.peak,
-            "peak_at": self.peak_at,
+        plain = ("batch_size", "micro_batch", "workers", "dtype", "peak", "peak_at")
+        return {name: getattr(self, name) for name in plain} | {
             "totals": {kind: self.total(kind) for kind in KINDS},
-            "layers": [{column: getattr(row, column) for column in columns} for row in self.rows],
-            "moments": [
-                {"name": moment.name, "total": moment.total} | {kind: getattr(moment, kind) for kind in KINDS}
-                for moment in self.moments
-            ],
+            "layers": [asdict(row) for row in self.rows],
+            "moments": [asdict(moment) | {"total": moment.total} for moment in self.moments],
         }
 
     def _table(self) -> Table:
         workers = f"{self.workers} worker{'s' if self.workers > 1 else ''}"
-        notes = [
-            f"batch {self.batch_size}, micro-batches of {self.micro_batch}, {workers}, {self.dtype}",
-            f"predicted peak {{{self.peak}}}, in {self.peak_at}",
-        ]
-        columns = [*KINDS, *(["buffers"] if self.total("buffers") else [])]
-        return bytes_table(
-            "layer", columns, [(row.name, [getattr(row, k) for k in columns]) for row in self.rows], notes
-        )
+        setting = f"batch {self.batch_size}, micro-batches of {self.micro_batch}, {workers}, {self.dtype}"
+        return self._rows_table([setting, f"predicted peak {binary(self.peak)}, in {self.peak_at}"])
 
 
 def check_arguments(model: Any, optimizer: Any = None) -> None:

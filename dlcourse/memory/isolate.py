@@ -257,20 +257,21 @@ def wall(budget: int | str) -> Iterator[None]:
         raise OSError(f"wall({budget!r}): {sys.platform} has no limit on data that raises MemoryError; Linux has one")
     import resource
 
-    if (
-        resource.getrlimit(resource.RLIMIT_DATA)[0] == resource.RLIM_INFINITY
-    ):  # under a wall a thread could fail to start
+    if resource.getrlimit(resource.RLIMIT_DATA)[0] == resource.RLIM_INFINITY:  # else a thread could fail to start
         warm_up_blas()
     trim()  # free memory at the end of the heap would stretch the budget
     reserve = [bytearray(RESERVE_BYTES)]
-    limit = proc_status()["VmData"] + size
+    limit, holds = proc_status()["VmData"] + size, True
     with lock:
         if not _walls:
             _without = resource.getrlimit(resource.RLIMIT_DATA)[0]
         _walls.append(limit)
         _hold_lowest()
     try:
-        if _fits(size + 16 * MIB):
+        with contextlib.suppress(OSError, MemoryError):  # as it should be: asked for and handed back, untouched
+            mmap.mmap(-1, size + 16 * MIB, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS).close()
+            holds = False
+        if not holds:
             raise OSError(f"wall({budget!r}): this system does not hold RLIMIT_DATA (Linux does, from 4.7 on)")
         yield
     finally:
@@ -304,12 +305,3 @@ def warm_up_blas() -> None:
 
     with one_blas_thread(), ThreadPoolExecutor(CALLERS) as pool:
         list(pool.map(product, results))
-
-
-def _fits(size: int) -> bool:
-    """Whether the system would give `size` bytes now: asks for them and hands them back, untouched."""
-    try:
-        mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS).close()
-    except (OSError, MemoryError):
-        return False
-    return True

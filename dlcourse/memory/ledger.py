@@ -152,8 +152,8 @@ class Ledger(Rows):
 
     def _table(self) -> Table:
         place = f", in {self.peak_at}" if self.peak_at else ""
-        notes = [f"measured peak {{{self.peak}}}{place}; unattributed: {self.unattributed} bytes"]
-        return self._rows_table(notes, SMALL_BYTES)
+        note = f"measured peak {binary(self.peak)}{place}; unattributed: {self.unattributed} bytes"
+        return self._rows_table([note], SMALL_BYTES)
 
 
 @contextmanager

@@ -126,14 +126,8 @@ def _reset_high_water() -> bool:
     return True
 
 
-def _in_child() -> None:
-    """A forked child has a peak of its own."""
-    global _highest_resident
-    _highest_resident = 0
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_in_child)
+if hasattr(os, "register_at_fork"):  # a forked child has a peak of its own
+    os.register_at_fork(after_in_child=lambda: globals().update(_highest_resident=0))
 
 
 # The allocator.
@@ -169,13 +163,8 @@ def trim() -> bool:
 
 
 class _MallInfo2(ctypes.Structure):
-    _fields_: ClassVar = [
-        (name, ctypes.c_size_t)
-        for name in (
-            *("arena", "ordblks", "smblks", "hblks", "hblkhd"),
-            *("usmblks", "fsmblks", "uordblks", "fordblks", "keepcost"),
-        )
-    ]
+    _names = "arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks fordblks keepcost"
+    _fields_: ClassVar = [(name, ctypes.c_size_t) for name in _names.split()]
 
 
 @functools.cache
@@ -185,10 +174,8 @@ def _function(name: str) -> Any:
         function = getattr(ctypes.CDLL(None), name)
     except (AttributeError, OSError, TypeError):
         return None
-    if name == "mallinfo2":
-        function.restype, function.argtypes = _MallInfo2, ()
-    else:
-        function.restype, function.argtypes = ctypes.c_int, (ctypes.c_size_t,)
+    types = {"mallinfo2": (_MallInfo2, ()), "malloc_trim": (ctypes.c_int, (ctypes.c_size_t,))}
+    function.restype, function.argtypes = types[name]
     return function
 
 
@@ -238,6 +225,10 @@ def family(pid: int | None = None) -> list[psutil.Process]:
 # What there is to have.
 
 ROOT = Path("/")
+GROUP_FILES = {
+    "": ("memory.max", "memory.current", "inactive_file"),
+    "memory": ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+}
 
 
 @dataclass(frozen=True)
@@ -270,13 +261,10 @@ def _ulimits() -> Iterator[Available]:
     import resource
 
     status = proc_status()
-    for name, kind, used in (
-        ("ulimit -v", resource.RLIMIT_AS, "VmSize"),
-        ("ulimit -d", resource.RLIMIT_DATA, "VmData"),
-    ):
+    for option, kind, used in (("v", resource.RLIMIT_AS, "VmSize"), ("d", resource.RLIMIT_DATA, "VmData")):
         soft, _ = resource.getrlimit(kind)
         if soft != resource.RLIM_INFINITY:
-            yield _left(soft, status[used], name)
+            yield _left(soft, status[used], f"ulimit -{option}")
 
 
 def _control_groups() -> Iterator[Available]:
@@ -286,37 +274,27 @@ def _control_groups() -> Iterator[Available]:
         mounts = (ROOT / "proc/self/mountinfo").read_text().splitlines()
     except OSError:
         return
-    own = {kinds: path for _, kinds, path in (line.split(":", 2) for line in groups)}
+    own = {kind: path for _, kinds, path in (line.split(":", 2) for line in groups) for kind in kinds.split(",")}
     for fields in (line.split() for line in mounts):
-        kind = fields[fields.index("-") + 1]
-        if kind == "cgroup2" and "" in own:
-            names, path = ("memory.max", "memory.current", "inactive_file"), own[""]
-        elif kind == "cgroup" and "memory" in fields[-1].split(","):
-            names = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
-            path = next((path for kinds, path in own.items() if "memory" in kinds.split(",")), "")
-        else:
+        # Version 2 is named by nothing; of version 1 the hierarchy that counts memory matters.
+        kind = {"cgroup2": "", "cgroup": "memory"}.get(fields[fields.index("-") + 1])
+        if kind not in own or kind not in ("", *fields[-1].split(",")):
             continue
         top = ROOT / fields[4].lstrip("/")
-        inner = Path(os.path.relpath(path or "/", fields[3]))  # a container sees its own group as the top
+        inner = Path(os.path.relpath(own[kind], fields[3]))  # a container sees its own group as the top
         folder = top if ".." in inner.parts else top / inner
         for group in (folder, *folder.parents):
-            limit, used = (_number(group / name) for name in names[:2])
+            limit, used = (_figures(group / name).get("") for name in GROUP_FILES[kind][:2])
             if limit is not None and used is not None:
-                dropped = _statistics(group / "memory.stat").get(names[2], 0)
-                yield _left(limit, used - dropped, f"the control group {group.relative_to(ROOT).name}")
+                used -= _figures(group / "memory.stat").get(GROUP_FILES[kind][2], 0)
+                yield _left(limit, used, f"the control group {group.relative_to(ROOT).name}")
             if group == top:
                 break
 
 
-def _number(path: Path) -> int | None:
+def _figures(path: Path) -> dict[str, int]:
+    """The numbers in a control group's file by their names, a lone one under ""; {} for "max" and if there is no file."""
     try:
-        return int(path.read_text())
-    except (OSError, ValueError):  # no such file at the top; "max"
-        return None
-
-
-def _statistics(path: Path) -> dict[str, int]:
-    try:
-        return {name: int(size) for name, size in (line.split() for line in path.read_text().splitlines())}
+        return {"".join(name): int(number) for *name, number in map(str.split, path.read_text().splitlines())}
     except (OSError, ValueError):
         return {}

@@ -1,11 +1,8 @@
 """The table that everything here is shown with, as text and as HTML."""
 
 import html
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-
-from dlcourse.units import binary
 
 
 class Shown:
@@ -65,16 +62,3 @@ class Table:
             body[-1] = row(self.lines[-1], "td", ' style="font-weight:bold;border-top:1px solid"')
         below = f"<p>{'<br>'.join(map(html.escape, self.notes))}</p>" if self.notes else ""
         return f"<table><thead>{row(self.lines[0], 'th')}</thead><tbody>{''.join(body)}</tbody></table>{below}"
-
-
-def bytes_table(
-    head: str, columns: Sequence[str], rows: Sequence[tuple[str, Sequence[int]]], notes: Sequence[str]
-) -> Table:
-    """A table of bytes. rows: (name, the bytes of each column); one of zeros is left out, a row of totals is added.
-    {123} in a note is a number of bytes."""
-    totals = [sum(column) for column in zip(*(values for _, values in rows), strict=True)]
-    lines = [[head, *columns]]
-    for name, values in [*(row for row in rows if any(row[1])), ("total", totals)]:
-        lines.append([name, *(binary(value) if value else "" for value in values)])
-    notes = [re.sub(r"\{(\d+)\}", lambda match: binary(int(match[1])), note) for note in notes]
-    return Table(lines, notes, total=True)
