@@ -65,10 +65,8 @@ class Rows(Shown):
     def _rows_table(self, notes: list[str], least_workspace: int = 0) -> Table:
         """With a row of totals, without rows of zeros; a workspace of less than `least_workspace` bytes is shown as none."""
         columns = [*KINDS, *(["buffers"] if self.total("buffers") else [])]
-        least = {"workspace": least_workspace}
-        rows = [
-            (row.name, [n if (n := getattr(row, k)) >= least.get(k, 0) else 0 for k in columns]) for row in self.rows
-        ]
+        least = dict.fromkeys(columns, 0) | {"workspace": least_workspace}
+        rows = [(row.name, [n if (n := getattr(row, k)) >= least[k] else 0 for k in columns]) for row in self.rows]
         sums = [sum(column) for column in zip(*(sizes for _, sizes in rows), strict=True)]
         shown = [*(row for row in rows if any(row[1])), ("total", sums)]
         lines = [[name, *(binary(size) if size else "" for size in sizes)] for name, sizes in shown]

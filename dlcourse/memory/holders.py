@@ -248,8 +248,8 @@ def _closures(functions: list[types.FunctionType]) -> Iterator[Root]:
                 functions += _functions(cell.cell_contents)
             except ValueError:  # still empty
                 pass
-        for place, value in (*enumerate(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).items()):
-            yield f"default {default_name(function, place)} of {function.__name__}()", value
+        places: list[Any] = [*enumerate(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).items()]
+        yield from ((f"default {default_name(function, x)} of {function.__name__}()", value) for x, value in places)
 
 
 def default_name(function: types.FunctionType, place: int | str) -> str:
