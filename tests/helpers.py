@@ -86,6 +86,9 @@ CASES = (
     Case("batch_norm_images", L.BatchNorm(), (3, 2, 2), (41, 37, 9)),
     Case("batch_norm_features", L.BatchNorm(), (3,), (17001,)),
     Case("layer_norm", L.LayerNorm(), (5,), (41, 333)),
+    Case("packed_relu", L.Packed(L.ReLU()), (7,), (41, 37, 9)),
+    Case("packed_leaky_relu", L.Packed(L.LeakyReLU(0.2)), (7,), (41, 37, 9)),
+    Case("packed_dropout", L.Packed(L.Dropout(0.4)), (9,), (41, 37, 9)),
     Case("layer_norm_of_two", L.LayerNorm(), (3, 2), (9001, 2)),
 )
 

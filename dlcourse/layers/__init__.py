@@ -16,6 +16,7 @@ params["buffers"]. A layer of several inputs takes their shapes and arrays one a
 
 from dlcourse.layers.base import Layer, Weight
 from dlcourse.layers.blocks import Recompute
+from dlcourse.layers.packed import Packed
 from dlcourse.layers.plain import (
     GELU,
     Affine,

@@ -36,7 +36,7 @@ def named_layers(layers: Iterable[Any], who: str) -> Named:
     for i, layer in enumerate(layers):
         if isinstance(layer, type) or not hasattr(layer, "forward"):
             raise TypeError(f"{who}: layer {i + 1} is {layer!r}; give a layer, such as ReLU()")
-        kind = type(layer).__name__.lower()
+        kind = getattr(layer, "kind", type(layer).__name__).lower()
         counts[kind] = counts.get(kind, 0) + 1
         name = f"{kind}_{counts[kind]}"
         inner = hasattr(layer, "named")
