@@ -111,9 +111,11 @@ def load(
             _check_settings(path, state["settings"], settings)
             arrays, numbers = _split({"params": params, "slots": slots})
             names -= {"history/rest", "history/step_loss"}
-            _check_arrays(
-                path, {name: _kind(file.get_slice(name)) for name in names}, arrays, state["numbers"], numbers
-            )
+            entries = {name: file.get_slice(name) for name in names}
+            kinds = {name: f"{entry.get_dtype()} {tuple(entry.get_shape())}" for name, entry in entries.items()}
+            expected = {name: f"{_dtype(name, array)} {array.shape}" for name, array in arrays.items()}
+            stored_kinds = kinds | dict.fromkeys(state["numbers"], "a number")
+            _check_arrays(path, stored_kinds, expected | dict.fromkeys(numbers, "a number"))
             for name, array in arrays.items():
                 array[...] = file.get_tensor(name)
     except CheckpointError:
@@ -195,21 +197,8 @@ def _check_settings(path: Path, stored: dict[str, Any], given: dict[str, Any]) -
             )
 
 
-def _check_arrays(
-    path: Path,
-    stored: dict[str, str],
-    arrays: dict[str, np.ndarray],
-    stored_numbers: Iterable[str],
-    numbers: Iterable[str],
-) -> None:
-    stored = stored | dict.fromkeys(stored_numbers, "a number")
-    expected = {name: f"{_dtype(name, array)} {array.shape}" for name, array in arrays.items()}
-    expected |= dict.fromkeys(numbers, "a number")
+def _check_arrays(path: Path, stored: dict[str, str], expected: dict[str, str]) -> None:
     for name in sorted(stored.keys() | expected.keys()):
         found, wanted = stored.get(name, "missing"), expected.get(name, "no such array")
         if found != wanted:
             raise CheckpointError(f"{path} is of another network: {name} is {found} there, expected {wanted}")
-
-
-def _kind(entry: Any) -> str:
-    return f"{entry.get_dtype()} {tuple(entry.get_shape())}"

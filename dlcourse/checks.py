@@ -49,11 +49,8 @@ def check_optimizer(optimizer: Any) -> None:
         raise TypeError(f"optimizer must be one of dlcourse.optim, such as optim.Adam(lr=1e-3), got {optimizer!r}")
 
 
-def check_options(
-    optimizer: Any, steps: int, *, schedule: Any, augment: Any, clip_norm: Any, checkpoint: Any, callbacks: Any
-) -> None:
+def check_options(steps: int, schedule: Any, augment: Any, clip_norm: Any, checkpoint: Any, callbacks: Any) -> None:
     """Check the options of `fit` that are no counts. The schedule is asked for its first and its last step."""
-    check_optimizer(optimizer)
     functions = [("schedule", schedule), ("augment", augment), *(("a callback", callback) for callback in callbacks)]
     for name, function in functions:
         if (function is not None or name == "a callback") and not callable(function):

@@ -95,10 +95,10 @@ def check_layer(
     x = away_from_kinks(rng, (batch, *in_shape)) if x is None else x
     seed = int(rng.integers(2**32))
 
-    def forward(x: np.ndarray) -> tuple[np.ndarray, Any]:
+    def forward(params: Any, x: np.ndarray) -> tuple[np.ndarray, Any]:
         return layer.forward(params, x, train=True, rng=np.random.default_rng(seed))
 
-    y, saved = forward(x)
+    y, saved = forward(params, x)
     upstream = rng.standard_normal(y.shape)
     dx, grads = layer.backward(params, saved, dy := upstream.copy())
     if not np.array_equal(dy, upstream):
@@ -107,15 +107,11 @@ def check_layer(
     if weights.keys() != gradients.keys():
         raise ValueError(f"gradients are named {sorted(gradients)}, the trainable parameters {sorted(weights)}")
     how: dict[str, Any] = {"upstream": upstream, "step": step}
-    errors = {"x": gradient_error(lambda x: forward(x)[0], x, dx, **how)} if x.dtype.kind == "f" else {}
+    errors = {"x": gradient_error(lambda x: forward(params, x)[0], x, dx, **how)} if x.dtype.kind == "f" else {}
     for name, p in weights.items():
 
         def of_parameter(value: np.ndarray, p: np.ndarray = p) -> np.ndarray:
-            before = p.copy()
-            p[...] = value
-            y = forward(x)[0]
-            p[...] = before
-            return y
+            return forward(tree.map_leaves(lambda leaf: value if leaf is p else leaf, params), x)[0]
 
         errors[name] = gradient_error(of_parameter, p, gradients[name], **how)
     return errors

@@ -13,17 +13,9 @@ import numpy as np
 
 from dlcourse import checkpoint as checkpoints
 from dlcourse import losses, optim
-from dlcourse.checks import as_callbacks, check_options, check_smallest, check_split
+from dlcourse.checks import as_callbacks, check_optimizer, check_options, check_smallest, check_split
 from dlcourse.diagnose import first_non_finite, first_non_finite_gradient
-from dlcourse.gradients import (
-    Augment,
-    Batch,
-    Loss,
-    at_least,
-    batch_gradients,
-    gradients,
-    param_dtype,
-)
+from dlcourse.gradients import Augment, Batch, Loss, at_least, batch_gradients, gradients, param_dtype
 from dlcourse.layers.base import Params
 from dlcourse.model import Sequential
 from dlcourse.progress import progress_bar
@@ -146,10 +138,8 @@ def fit(
         check_split(model, params, validation, loss, "validation")
     per_epoch = math.ceil(samples / batch_size)
     steps = epochs * per_epoch
-    check_options(
-        optimizer, steps, schedule=schedule, augment=augment, clip_norm=clip_norm, checkpoint=checkpoint,
-        callbacks=callbacks,
-    )  # fmt: skip
+    check_optimizer(optimizer)
+    check_options(steps, schedule, augment, clip_norm, checkpoint, callbacks)
     check_smallest(model, params, data.x, batch_size, micro_batch)
     slots, history, settings = optimizer.init(params), History(), {}
     if checkpoint is not None:
@@ -274,15 +264,14 @@ def evaluate(
         outputs, _ = model.forward(params, x)
         return loss(outputs, labels, total=samples)[0], losses.right(loss, outputs, labels)
 
-    total, answers = 0.0, 0
-    right: int | None = 0
+    total, right, answers, known = 0.0, 0, 0, True
     with one_blas_thread():
         for value, found in in_order(micro_step, batch.micro_batches, at_least(1, "workers", workers)):
             total += float(value)
-            right, answers = (
-                (None, 0) if found is None or right is None else (right + int(found.sum()), answers + found.size)
-            )
-    return Evaluation(total, None if right is None else right / answers)
+            known = known and found is not None
+            if found is not None:
+                right, answers = right + int(found.sum()), answers + found.size
+    return Evaluation(total, right / answers if known else None)
 
 
 def batch_rows(

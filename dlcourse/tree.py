@@ -75,23 +75,14 @@ def trainable(params: Tree) -> Tree:
         return type(params)(map(trainable, params))
     if not isinstance(params, dict):
         return params
-    kept = {}
-    for key, child in params.items():
-        if key != BUFFERS:
-            child = trainable(child) if isinstance(child, dict | list | tuple) else child
-            if not (isinstance(child, dict) and not child):
-                kept[key] = child
-    return kept
+    kept = {key: trainable(child) for key, child in params.items() if key != BUFFERS}
+    return {key: child for key, child in kept.items() if not (isinstance(child, dict) and not child)}
 
 
 def buffers(params: Tree) -> list[np.ndarray]:
     """The arrays under a "buffers" key, which `trainable` passes over."""
-    if not isinstance(params, dict | list | tuple):
-        return []
-    found: list[np.ndarray] = []
-    for key, child in params.items() if isinstance(params, dict) else enumerate(params):
-        found += leaves(child) if key == BUFFERS else buffers(child)
-    return found
+    trained = flatten(params, buffers=False)
+    return [leaf for name, leaf in flatten(params).items() if name not in trained]
 
 
 def copy(tree: Tree) -> Tree:
