@@ -55,13 +55,8 @@ def _card(axes: Any, left: float, top: float, index: int, here: int, written: se
         axes.text(left + 0.12, top + 0.62 + 0.22 * line, text, size=10, va="center")
     for place, number in enumerate(range(first, last + 1)):
         x, y = left + 0.26 + 0.34 * place, top + 1.22
-        now, there = number == here, number in written
-        circle = Circle(
-            (x, y), 0.15, facecolor=MAIN if now else "none", edgecolor=colour, linestyle="-" if there else ":"
-        )
-        circle.set_alpha(1 if there else 0.7)
+        fill, tone = (MAIN, "white") if number == here else ("none", colour)
+        dashes, alpha = ("-", 1) if number in written else (":", 0.7)
+        circle = Circle((x, y), 0.15, facecolor=fill, edgecolor=colour, linestyle=dashes, alpha=alpha)
         axes.add_patch(circle)
-        tone = "white" if now else colour
-        axes.text(
-            x, y + 0.008, f"{number:02d}", size=9, color=tone, ha="center", va="center", alpha=1 if there else 0.7
-        )
+        axes.text(x, y + 0.008, f"{number:02d}", size=9, color=tone, ha="center", va="center", alpha=alpha)

@@ -30,9 +30,8 @@ def images(
     rows = -(-len(x) // columns)
     under = 0.18 * max(word.count("\n") + 1 for word in words) if any(words) else 0.0
     height = 0.15 + rows * (size + 0.05 + under) + 0.35 * bool(finding) + 0.2 * bool(circumstances)
-    figure, axes = picture(
-        rows, columns, width=max(size * columns, 0.1 * len(finding)) + 0.2, height=height, squeeze=False
-    )
+    width = max(size * columns, 0.1 * len(finding)) + 0.2
+    figure, axes = picture(rows, columns, width=width, height=height, squeeze=False)
     figure.get_layout_engine().set(w_pad=0.02, h_pad=0.02)
     for place, panel in enumerate(axes.flat):
         panel.set_axis_off()

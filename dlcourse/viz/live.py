@@ -34,14 +34,10 @@ class Live:
     """
 
     every, tooltip = 0.0, ""  # seconds between two pictures, at least; what the button says
+    stop: Any
+    picture: Any
     _widgets: tuple[Any, ...] = ()
     _cost = _drawn = _told = 0.0
-
-    def stop(self) -> None:
-        raise NotImplementedError
-
-    def picture(self) -> Any:
-        raise NotImplementedError
 
     def _show(self) -> bool:
         """Show the widgets; False where there is no notebook."""
@@ -60,7 +56,7 @@ class Live:
         row = ipywidgets.HBox([self.button, ipywidgets.Label()])
         box = ipywidgets.VBox([row, ipywidgets.HTML()])
         self._handle = display(box, display_id=True)
-        self._widgets = (box, row, *row.children, box.children[1])
+        self._widgets = (box, row, *row.children, box.children[1])  # the last two: the words, the picture
         return True
 
     def _draw(self, words: str) -> None:
@@ -79,9 +75,8 @@ class Live:
         if widgets:
             self._handle.update(final)
         for widget in widgets:
-            for part in (widget, widget.layout, getattr(widget, "style", None)):
-                if part is not None:
-                    part.close()
+            for part in filter(None, (widget, widget.layout, getattr(widget, "style", None))):
+                part.close()
 
 
 def _image(shown: Any) -> str:
@@ -186,10 +181,7 @@ class Dashboard(Live):
         for kind, amount in kinds.items():
             memory.axhspan(bottom, bottom + amount / size, color=COLOURS[kind], label=f"{kind} {binary(amount)}")
             bottom += amount / size
-        edged: Any = {
-            "color": "black",
-            "path_effects": [withStroke(linewidth=4, foreground="white")],
-        }  # over any colour
+        edged: Any = {"color": "black", "path_effects": [withStroke(linewidth=4, foreground="white")]}
         peaks = [peak / size for peak in self.traced.values()]
         memory.plot(list(self.traced), peaks, "o-", ms=4, lw=1, label="peak of a step, traced", **edged)
         numbers = range(step.step - len(grown) + 1, step.step + 1)
@@ -201,13 +193,12 @@ class Dashboard(Live):
         title(memory, finding, f"process: {binary(self.resident[-1])} resident, {binary(self._resident)} before")
         figure.legend(*memory.get_legend_handles_labels(), loc="outside lower center", ncols=3, handlelength=1.2)
         listed = ", ".join(f"{kind} {binary(amount)}" for kind, amount in kinds.items())
-        figure.alt = (
-            f"Left the loss of each step, at the end {step.loss:.2f}. {finding} by the exact ruler; by kind: {listed}."
-        )
+        seen = f"{finding} by the exact ruler; by kind: {listed}"
+        figure.alt = f"Left the loss of each step, at the end {step.loss:.2f}. {seen}."
         return figure
 
 
-def monitor(trees: Mapping[str, Any] | None = None, *, interval: float = 0.5, name: str = "monitor") -> "LiveMonitor":
+class LiveMonitor(Live):
     """Watch memory from now on: a line for each kind of `trees`, one for the growth of the process, and a Stop button.
 
         viz.monitor({"params": params, "history": lambda: history})      # as the last line of a cell: shown there
@@ -215,18 +206,13 @@ def monitor(trees: Mapping[str, Any] | None = None, *, interval: float = 0.5, na
             fit(…, callbacks=[live])                                     # adds params and slots as fit has them
 
     It goes on while other cells run, until `stop()`, the button, the end of the block, or the same cell run again.
-    trees, interval, name: as for `memory.Monitor`.
+    trees, interval, name: as for `memory.Monitor`, whose samples and table are those of `live.monitor`.
     """
-    return LiveMonitor(Monitor(interval, trees, name=name))
-
-
-class LiveMonitor(Live):
-    """A running `memory.Monitor` with a picture. Its samples and its table are those of `live.monitor`."""
 
     tooltip = "End the monitor and keep its picture"
 
-    def __init__(self, watched: Monitor) -> None:
-        self.monitor = watched
+    def __init__(self, trees: Mapping[str, Any] | None = None, *, interval: float = 0.5, name: str = "monitor") -> None:
+        self.monitor = watched = Monitor(interval, trees, name=name)
         watched.on_sample = lambda _: self._draw(f"{len(watched.samples)} samples")
         watched.on_end = lambda _: self._end(self.picture())
         watched.start()
@@ -258,6 +244,9 @@ class LiveMonitor(Live):
             display(self.picture())
         elif not self._widgets and not self._show():
             print(self.monitor.line())
+
+
+monitor = LiveMonitor
 
 
 class Drawing:
@@ -300,9 +289,11 @@ def _svg(seconds: list[float], lines: dict[str, list[int]], finding: str, under:
     parts = [_text(4, 20, finding, "start", 'font-weight="bold"'), _text(4, 40, under)]
     for quarter in range(5):
         across, y = left + (right - left) * quarter / 4, bottom - (bottom - top) * quarter / 4
-        parts.append(f'<path d="M{left} {y}H{right}" stroke="#808080" opacity="0.3"/>')
-        parts.append(_text(left - 6, y + 4, binary(most * quarter / 4), "end"))
-        parts.append(_text(across, bottom + 18, f"{end * quarter / 4:.2g} s", "middle"))
+        parts += [
+            f'<path d="M{left} {y}H{right}" stroke="#808080" opacity="0.3"/>',
+            _text(left - 6, y + 4, binary(most * quarter / 4), "end"),
+            _text(across, bottom + 18, f"{end * quarter / 4:.2g} s", "middle"),
+        ]
     for place, (line, sizes) in enumerate(lines.items()):
         colour = INK if line == GROWTH else COLOURS.get(line, spare[place % len(spare)])
         look = f'fill="none" stroke="{colour}" stroke-width="2.5"' + ' stroke-dasharray="5 3"' * (line == GROWTH)

@@ -28,11 +28,8 @@ def matrix(
     values = np.asarray(values)
     if values.ndim != 2:
         raise ValueError(f"a matrix has rows and columns; got shape {values.shape}")
-    size = {
-        "width": 1.7 + 0.5 * values.shape[1],
-        "height": 1.5 + 0.4 * values.shape[0] + 0.05 * max(map(len, columns), default=0),
-    }
-    figure, axes = (on.figure, on) if on is not None else picture(**size)
+    height, width = 1.5 + 0.4 * values.shape[0] + 0.05 * max(map(len, columns), default=0), 1.7 + 0.5 * values.shape[1]
+    figure, axes = (on.figure, on) if on is not None else picture(width=width, height=height)
     share = values / np.maximum(values.max(axis=1, keepdims=True, initial=0), 1e-300)
     tint = np.broadcast_to(to_rgb(colour), (*values.shape, 3))
     axes.imshow(np.concatenate([tint, share[..., None]], axis=2), aspect="auto")
@@ -49,7 +46,6 @@ def matrix(
     axes.grid(visible=True, which="minor")
     axes.set(xlabel=xlabel, ylabel=ylabel)
     title(axes if on is not None else figure, finding, circumstances)
-    figure.alt = (
-        f"{figure.alt} {finding}. {values.shape[0]} rows and {values.shape[1]} columns, {circumstances}.".strip()
-    )
+    size = f"{values.shape[0]} rows and {values.shape[1]} columns"
+    figure.alt = f"{figure.alt} {finding}. {size}, {circumstances}.".strip()
     return figure

@@ -9,13 +9,6 @@ from dlcourse.units import binary
 from dlcourse.viz.style import COLOURS, MAIN, REST, Picture, duration, picture, short, styled, title
 
 SHAPES = "os^Dvph*"
-# The sides of the benchmark are no kinds of state; they borrow colours that can be told apart, each with its own mark.
-SIDES = {
-    "dlcourse": (COLOURS["params"], "o"),
-    "textbook": (COLOURS["grads"], "s"),
-    "torch": (COLOURS["saved"], "^"),
-    "torch channels last": (COLOURS["slots"], "v"),
-}
 
 
 @styled
@@ -38,12 +31,8 @@ def points(
         axes.annotate(words, (max(seconds) if joined else took, size), (12 if joined else 8, 0), size=10,
                       textcoords="offset points", va="center")  # fmt: skip
     spread = max(seconds) / min(seconds)
-    axes.set(xlim=(min(seconds) / 1.3, 1.1 * max(seconds) * max(1.35, spread**0.5)))
-    axes.set(
-        ylim=(min(sizes) / 1.6, max(sizes) * 1.6),
-        xlabel="time of the processor",
-        ylabel="bytes beside input and output",
-    )
+    axes.set(xlim=(min(seconds) / 1.3, 1.1 * max(seconds) * max(1.35, spread**0.5)), xlabel="time of the processor")
+    axes.set(ylim=(min(sizes) / 1.6, max(sizes) * 1.6), ylabel="bytes beside input and output")
     axes.xaxis.set_major_locator(LogLocator(subs=(1,) if spread > 30 else (1, 1.5, 2, 3, 4, 6)))
     axes.xaxis.set_major_formatter(lambda seconds, _: duration(seconds))
     axes.yaxis.set_major_formatter(lambda size, _: short(size))
@@ -61,9 +50,12 @@ def seconds_against_bytes(measured: list[list[Any]]) -> Picture:
     columns = min(3, len(measured))
     rows = -(-len(measured) // columns)
     figure, fields = picture(rows, columns, width=max(6.0, 3.6 * columns), height=3.2 * rows + 0.5, squeeze=False)
+    # The sides are no kinds of state; they borrow colours that can be told apart, each with its own mark.
+    sides = list(dict.fromkeys(one.side for results in measured for one in results))
+    looks = dict(zip(sides, zip(COLOURS.values(), SHAPES, strict=False), strict=False))
     for axes, results in zip(fields.flat, measured, strict=False):
         for one in results:
-            colour, mark = SIDES[one.side]
+            colour, mark = looks[one.side]
             spread = [[1e3 * (one.median - one.quartiles[0])], [1e3 * (one.quartiles[1] - one.median)]]
             place = 1e3 * one.median, one.resident / 2**20
             axes.errorbar(*place, xerr=spread, fmt=mark, color=colour, ms=9, label=one.side)
@@ -73,9 +65,9 @@ def seconds_against_bytes(measured: list[list[Any]]) -> Picture:
     for axes in list(fields.flat)[len(measured) :]:
         axes.set_visible(False)
     figure.legend(*fields.flat[0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
-    figure.alt = ". ".join(
-        f"{results[0].case}: "
-        + ", ".join(f"{one.side} {1e3 * one.median:.1f} ms and {binary(one.resident)}" for one in results)
+    said = [
+        ", ".join(f"{one.side} {1e3 * one.median:.1f} ms and {binary(one.resident)}" for one in results)
         for results in measured
-    )
+    ]
+    figure.alt = ". ".join(f"{results[0].case}: {words}" for results, words in zip(measured, said, strict=True))
     return figure

@@ -11,7 +11,7 @@ from cycler import cycler
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-from dlcourse.units import binary
+from dlcourse.units import SIZES, binary
 
 # Pictures are transparent, so each colour is seen on white and on the dark theme's #111111. Kinds can be told apart with
 # normal sight and without red, green or blue cones (CIE76 distance of any two at least 24, tests/viz/test_style.py).
@@ -50,8 +50,6 @@ RC: Any = {
         color=[COLOURS[kind] for kind in ("params", "saved", "grads", "slots", "data", "buffers")]
     ),
 }
-
-UNITS = ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"), (1, "B"))
 
 
 def use() -> None:
@@ -137,7 +135,7 @@ def _wrapped(words: str, width: float) -> str:
 
 def unit(largest: float) -> tuple[int, str]:
     """The unit for an axis of bytes that reaches up to `largest`: (2**20, "MiB")."""
-    return next((size, name) for size, name in UNITS if largest >= size or size == 1)
+    return next((size, name) for name, size in reversed(SIZES.items()) if largest >= size or size == 1)
 
 
 def short(count: float) -> str:
