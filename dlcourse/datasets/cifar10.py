@@ -54,13 +54,7 @@ def cifar10(path: str | os.PathLike[str] | None = None, *, folder: str | os.Path
 
     def pieces() -> Iterator[tuple[str, int, np.ndarray, np.ndarray]]:
         if given is None:
-            batches = _in_archive(
-                fetch(
-                    BINARY,
-                    where,
-                    f"read it with datasets.cifar10(path='.../{BINARY.name}'), at the command line with --path",
-                )
-            )
+            batches = _in_archive(fetch(BINARY, where, f"datasets.cifar10(path='.../{BINARY.name}')"))
         elif given.is_dir():
             batches = _in_folder(given)
         else:
@@ -85,9 +79,8 @@ def cifar10(path: str | os.PathLike[str] | None = None, *, folder: str | os.Path
 
 def _parse(name: str, raw: bytes) -> tuple[np.ndarray, np.ndarray]:
     if name.endswith(".bin") and len(raw) != ROWS * RECORD:
-        raise ValueError(
-            f"{name} has {len(raw):,} bytes; expected {ROWS * RECORD:,}: it was cut off, or is another file"
-        )
+        expected = f"expected {ROWS * RECORD:,}: it was cut off, or is another file"
+        raise ValueError(f"{name} has {len(raw):,} bytes; {expected}")
     x, y = parse_batch(raw, name)
     if len(x) != ROWS:
         raise ValueError(f"{name} has {len(x):,} pictures; expected {ROWS:,}")
@@ -115,18 +108,16 @@ def _in_archive(path: Path) -> Iterator[tuple[str, str, bytes]]:
 def _in_folder(folder: Path) -> Iterator[tuple[str, str, bytes]]:
     """The six batches of an extracted archive, given its folder or the folder around it."""
     places = [(base, ending) for name, ending in FORMS.items() for base in (folder, folder / name)]
-    for base, ending in places:
-        if (base / f"{BATCHES[0]}{ending}").is_file():
-            break
-    else:
+    forms = [{batch: base / f"{batch}{ending}" for batch in BATCHES} for base, ending in places]
+    files = next((form for form in forms if form[BATCHES[0]].is_file()), None)
+    if files is None:
         raise FileNotFoundError(
             f"{folder} holds neither {BATCHES[0]}.bin (binary form) nor {BATCHES[0]} (Python form); give the folder "
             f"that {BINARY.name} or {PYTHON.name} was extracted to"
         )
-    files = {batch: base / f"{batch}{ending}" for batch in BATCHES}
-    missing = [file.name for file in files.values() if not file.is_file()]
-    if missing:
-        raise FileNotFoundError(f"{base} lacks {', '.join(missing)}; extract the archive again")
+    if missing := [file for file in files.values() if not file.is_file()]:
+        lacking = ", ".join(file.name for file in missing)
+        raise FileNotFoundError(f"{missing[0].parent} lacks {lacking}; extract the archive again")
     for batch, file in files.items():
         yield batch, str(file), file.read_bytes()
 

@@ -23,10 +23,10 @@ class Source:
         return self.url.rpartition("/")[2]
 
 
-def fetch(source: Source, folder: Path, by_hand: str) -> Path:
+def fetch(source: Source, folder: Path, reader: str) -> Path:
     """The file's path in `folder`, downloaded where it is missing or damaged, with a progress bar and two retries.
 
-    `by_hand` says in an error what to do with a file that was downloaded another way.
+    `reader` is the call that reads a file which was downloaded another way, for the error.
     Raises OSError (PermissionError) for a folder that cannot be written, ConnectionError where the download fails or its bytes
     are wrong; no damaged file stays behind.
     """
@@ -44,13 +44,8 @@ def fetch(source: Source, folder: Path, by_hand: str) -> Path:
 
     make_folder(folder)
     pooch.get_logger().setLevel("WARNING")  # the bar is enough; its messages hold paths of this machine
-    registry = pooch.create(
-        path=folder,
-        base_url="",
-        registry={source.name: f"sha256:{source.sha256}"},
-        urls={source.name: source.url},
-        retry_if_failed=RETRIES,
-    )
+    known = {"registry": {source.name: f"sha256:{source.sha256}"}, "urls": {source.name: source.url}}
+    registry = pooch.create(folder, "", **known, retry_if_failed=RETRIES)
     try:
         return Path(registry.fetch(source.name, downloader=download))
     except (requests.RequestException, ValueError) as error:
@@ -61,7 +56,8 @@ def fetch(source: Source, folder: Path, by_hand: str) -> Path:
             reason = "no connection"
         raise ConnectionError(
             f"{source.url} could not be downloaded: {reason}. Download it by hand, on another machine if need be, "
-            f"and {by_hand}, or put it into {folder} and try again. datasets.shapes() and datasets.digits() need no network"
+            f"and read it with {reader}, at the command line with --path, or put it into {folder} and try again. "
+            "datasets.shapes() and datasets.digits() need no network"
         ) from error
     except OSError as error:  # the disk is full
         raise cannot_write(folder, error) from error
@@ -82,7 +78,5 @@ def verify(path: Path, sources: tuple[Source, ...]) -> Source:
                 f"{source.sha256}: its bytes are others. The official file is {source.url}"
             )
     official = " or ".join(f"{source.size:,} ({source.name})" for source in named)
-    cause = (
-        "it was cut off, or is another file" if size < max(source.size for source in named) else "it is another file"
-    )
+    cause = f"it {'was cut off, or ' if size < max(source.size for source in named) else ''}is another file"
     raise ValueError(f"{path} has {size:,} bytes; expected {official}: {cause}. Download it again from {named[0].url}")

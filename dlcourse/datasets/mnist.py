@@ -69,11 +69,7 @@ def mnist(path: str | os.PathLike[str] | None = None, *, folder: str | os.PathLi
 
     def file(source: Source) -> Path:
         if given is None:
-            return fetch(
-                source,
-                where / "mnist",
-                "read it with datasets.mnist(path='folder of the four files'), at the command line with --path",
-            )
+            return fetch(source, where / "mnist", "datasets.mnist(path='folder of the four files')")
         packed, plain = given / source.name, given / source.name.removesuffix(".gz")
         if packed.is_file() or plain.is_file():
             return packed if packed.is_file() else plain

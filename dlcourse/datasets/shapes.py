@@ -17,6 +17,7 @@ from .store import data_folder, new_npy, open_npy
 CLASS_NAMES = ("circle", "ring", "moon", "square", "triangle", "star", "cross", "heart", "arrow", "flower")
 VERSION = 2  # stands in the names of stored files: raise it when a picture changes
 SIDE = 32  # pixels of a picture's side
+PICTURE_BYTES = SIDE * SIDE * 3
 LABEL_BYTES = 16  # bytes of a label, int64, at once: in its block and in the array of all
 PICTURES_AT_ONCE = 50  # drawn together, from a generator of their own: 1.5 MiB of working memory
 TABLE = 80  # cells of a side of the table of distances of a shape ...
@@ -55,35 +56,30 @@ def shapes(
     where = data_folder(folder) / "shapes" if on_disk or folder is not None else None
     counts = {"train": samples, "test": test_samples}
     files = {name: where / f"v{VERSION}-seed{seed}-{name}-{n}.npy" if where else None for name, n in counts.items()}
-    _see_that_it_fits(counts, files)
+    _see_that_it_fits(counts, where, files)
     return Dataset(*(_split(counts[name], seed, part, files[name]) for part, name in enumerate(counts)))
 
 
-def _see_that_it_fits(counts: dict[str, int], files: dict[str, Path | None]) -> None:
+def _see_that_it_fits(counts: dict[str, int], folder: Path | None, files: dict[str, Path | None]) -> None:
     import psutil
 
     asked = " and ".join(f"{count:,} {name}" for name, count in counts.items())
-    memory = disk = 0
-    for name, count in counts.items():
-        memory += LABEL_BYTES * count
-        size, file = SIDE * SIDE * 3 * count, files[name]
-        if file is None:
-            memory += size
-        elif not file.exists() or file.stat().st_size < size:  # else it is used again, or replaced by its like
-            disk += size
+    memory = sum(counts.values()) * (LABEL_BYTES + (0 if folder else PICTURE_BYTES))
     free = psutil.virtual_memory().available
     if memory > free:
-        less = "ask for fewer" if disk or any(files.values()) else "ask for fewer, or give on_disk=True"
+        less = "ask for fewer" if folder else "ask for fewer, or give on_disk=True"
         raise MemoryError(f"{asked} pictures need {binary(memory)} of memory, and {binary(free)} is free; {less}")
-    folder = next((file.parent for file in files.values() if file is not None), None)
-    if disk and folder is not None:
-        there = next(above for above in (folder, *folder.absolute().parents) if above.is_dir())
-        free = shutil.disk_usage(there).free
-        if disk > free:
-            raise OSError(
-                f"{asked} pictures need {binary(disk)} on the disk of {folder}, and {binary(free)} is free; "
-                "ask for fewer, or choose another disk with folder=... or the environment variable DLCOURSE_DATA"
-            )
+    if folder is None:
+        return
+    sizes = {file: PICTURE_BYTES * counts[name] for name, file in files.items() if file}
+    # A file that is there is used again, or replaced by its like.
+    disk = sum(size for file, size in sizes.items() if not file.exists() or file.stat().st_size < size)
+    free = shutil.disk_usage(next(above for above in (folder, *folder.absolute().parents) if above.is_dir())).free
+    if disk > free:
+        raise OSError(
+            f"{asked} pictures need {binary(disk)} on the disk of {folder}, and {binary(free)} is free; "
+            "ask for fewer, or choose another disk with folder=... or the environment variable DLCOURSE_DATA"
+        )
 
 
 def _split(samples: int, seed: int, part: int, file: os.PathLike[str] | None) -> Split:

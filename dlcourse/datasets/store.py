@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -112,24 +113,22 @@ def load_or_convert(
     `counts` says how many samples "train" and "test" have, `sample` the shape of one. `pieces()` yields, in any order,
     (part, first row, x uint8, y) and is asked only where the files must be made. x comes back mapped, y as an array.
     """
-    shapes = {f"{part}_x": (count, *sample) for part, count in counts.items()}
-    shapes |= {f"{part}_y": (count,) for part, count in counts.items()}
-    files = {name: folder / f"{name}.npy" for name in shapes}
-    dtypes = {name: np.uint8 if name.endswith("_x") else np.int64 for name in shapes}
-
-    if any(open_npy(files[name], shapes[name], dtypes[name]) is None for name in shapes):
+    files: dict[str, Any] = {}
+    for part, count in counts.items():
+        files[f"{part}_x"] = folder / f"{part}_x.npy", (count, *sample), np.uint8
+        files[f"{part}_y"] = folder / f"{part}_y.npy", (count,), np.int64
+    if any(open_npy(*file) is None for file in files.values()):
         with ExitStack() as stack:
-            write = {n: stack.enter_context(new_npy(files[n], shapes[n], dtypes[n])) for n in shapes}
+            write = {name: stack.enter_context(new_npy(*file)) for name, file in files.items()}
             for part, first_row, x, y in pieces():
                 write[f"{part}_x"](first_row, x)
                 write[f"{part}_y"](first_row, y)
                 del x, y  # before the next piece is made
-    return Dataset(
-        *(
-            Split(np.load(files[f"{part}_x"], mmap_mode="r"), np.load(files[f"{part}_y"]), class_names)
-            for part in ("train", "test")
-        )
-    )
+
+    def split(part: str) -> Split:
+        return Split(np.load(files[f"{part}_x"][0], mmap_mode="r"), np.load(files[f"{part}_y"][0]), class_names)
+
+    return Dataset(split("train"), split("test"))
 
 
 def cannot_write(folder: Path, error: OSError) -> OSError:
