@@ -68,11 +68,8 @@ def softmax_cross_entropy(
     if not 0 <= label_smoothing < 1:
         raise ValueError(f"label_smoothing is {label_smoothing}; it must be in [0, 1)")
     _check_classes(labels, logits.shape)
-    classes, samples = logits.shape[-1], logits.shape[0] if logits.ndim > 1 else 1
-    rule = partial(_cross_entropy, smoothing=float(label_smoothing))
-    rows = (-1, classes)
-    targets = labels.reshape(rows if labels.shape == logits.shape else -1)
-    return _by_blocks(rule, logits, rows, targets, _total(total, samples) * (logits.size // (samples * classes)))
+    rule, rows = partial(_cross_entropy, smoothing=float(label_smoothing)), (-1, logits.shape[-1])
+    return _by_blocks(rule, logits, rows, labels.reshape(rows if labels.shape == logits.shape else -1), total)
 
 
 def binary_cross_entropy(
@@ -91,7 +88,7 @@ def binary_cross_entropy(
     """
     logits, targets = _floating("logits", logits), np.asarray(targets)
     _check_entries(_SHARES, targets, logits.shape)
-    return _by_blocks(_binary_cross_entropy, logits, (-1,), targets.reshape(-1), _entries(logits, total))
+    return _by_blocks(_binary_cross_entropy, logits, (-1,), targets.reshape(-1), total)
 
 
 def mean_squared_error(y: np.ndarray, targets: np.ndarray, *, total: float | None = None) -> tuple[float, np.ndarray]:
@@ -106,7 +103,7 @@ def mean_squared_error(y: np.ndarray, targets: np.ndarray, *, total: float | Non
     """
     y, targets = _floating("y", y), np.asarray(targets)
     _check_entries(_FINITE, targets, y.shape)
-    return _by_blocks(_squared_error, y, (-1,), targets.reshape(-1), _entries(y, total))
+    return _by_blocks(_squared_error, y, (-1,), targets.reshape(-1), total)
 
 
 # What is asked of a loss beside its value. A partial is asked for the loss within it.
@@ -272,11 +269,14 @@ vars(mean_squared_error).update(plan=partial(_plan_entries, 2), check=partial(_c
 
 
 def _by_blocks(
-    rule: Rule, outputs: np.ndarray, shape: tuple[int, ...], targets: np.ndarray, divisor: float
+    rule: Rule, outputs: np.ndarray, shape: tuple[int, ...], targets: np.ndarray, total: float | None
 ) -> tuple[float, np.ndarray]:
     """Apply `rule` to the outputs in `shape`, (-1, K) or (-1,), a block of rows at a time.  -> the sum of its losses and
-    its gradients, both divided by `divisor`."""
-    rows, scale = outputs.reshape(shape), 1.0 / divisor
+    its gradients, both divided by `total`, or by the number of samples, and by the rows of a sample."""
+    rows, samples = outputs.reshape(shape), len(outputs) if outputs.ndim >= len(shape) else 1
+    if total is not None and not 0 < total < math.inf:
+        raise ValueError(f"total is {total}; it divides the loss and must be above 0")
+    scale = 1.0 / (float(samples if total is None else total) * (len(rows) // samples))
     gradient = np.empty(rows.shape, rows.dtype)
     loss = 0.0
     with np.errstate(all="ignore"):  # what is not finite shows in the loss itself
@@ -306,18 +306,6 @@ def _floating(name: str, array: np.ndarray) -> np.ndarray:
     if array.dtype not in (np.float32, np.float64):
         raise TypeError(f"{name} are {array.dtype}; they must be float32 or float64")
     return array
-
-
-def _total(total: float | None, samples: int) -> float:
-    if total is None:
-        return float(samples)
-    if not 0 < total < math.inf:
-        raise ValueError(f"total is {total}; it divides the loss and must be above 0")
-    return float(total)
-
-
-def _entries(y: np.ndarray, total: float | None) -> float:
-    return _total(total, len(y)) * (y.size // len(y))
 
 
 def _check_outputs(shape: tuple[int, ...]) -> None:
