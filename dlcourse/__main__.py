@@ -3,7 +3,6 @@
 import argparse
 import difflib
 import functools
-import importlib
 import json
 import math
 import os
@@ -131,21 +130,10 @@ def watch(options: argparse.Namespace) -> int:
 
 
 def admit(options: argparse.Namespace) -> int:
-    """Say whether the memory of a training step fits a budget: ends with 0 where it does, 1 where it does not."""
-    from dlcourse import memory
+    """Say whether the memory of a training step fits a budget, or each step of a file: ends with 0 if so, 1 if not."""
+    from dlcourse import budget
 
-    try:
-        model, in_shape, optimizer = _described(options.network)
-        verdict = memory.admit(
-            model, in_shape, optimizer, budget=options.budget, batch_size=options.batch_size,
-            micro_batch=options.micro_batch, workers=options.workers, inference=options.inference,
-        )  # fmt: skip
-    except Exception as error:  # noqa: BLE001  the reader's function may raise anything; 1 would mean refused
-        text = " ".join(str(error).split())
-        print(f"dlcourse: error: {text or type(error).__name__}", file=sys.stderr)
-        return 2
-    print(json.dumps(verdict.to_dict()) if options.json else verdict)
-    return 0 if verdict.ok else 1
+    return budget.run(options)
 
 
 def bench(options: argparse.Namespace) -> int:
@@ -154,22 +142,6 @@ def bench(options: argparse.Namespace) -> int:
 
     (report.growth if options.growth else report.cases)(options)
     return 0
-
-
-def _described(text: str) -> tuple[Any, tuple[int, ...], Any]:
-    """(model, in_shape, optimizer): a network by its name, with Adam, or what a function of a module returns."""
-    from dlcourse import models, optim
-
-    if text in NETWORKS:
-        return models.MODELS[text](), (32, 32, 3) if text == "cifar_cnn" else (8, 8, 1), optim.Adam()
-    module, _, name = text.partition(":")
-    if not module or not name:
-        raise ValueError(f"expected MODULE:FUNCTION or one of {', '.join(NETWORKS)}, got {text!r}")
-    sys.path.insert(0, os.getcwd())
-    found = getattr(importlib.import_module(module), name)()
-    if not isinstance(found, tuple) or len(found) != 3:
-        raise TypeError(f"{text} must return (model, in_shape, optimizer), got {type(found).__name__}")
-    return found
 
 
 class _Parser(argparse.ArgumentParser):
@@ -185,7 +157,7 @@ class _Parser(argparse.ArgumentParser):
 
     def _short(self) -> str:
         """The usage in one line: what must be given, and where the rest is named."""
-        needed = []
+        needed = [self.needed] if hasattr(self, "needed") else []
         for action in self._actions:
             name = action.metavar or (f"{{{','.join(action.choices)}}}" if action.choices else action.dest.upper())
             if action.required:
@@ -285,13 +257,16 @@ def _parser() -> argparse.ArgumentParser:
     one.add_argument("--log", type=_path, metavar="FILE", help="add each observation to it, a line of JSON")
 
     one = command(admit)
+    one.needed = "MODULE:FUNCTION --budget SIZE"  # type: ignore[attr-defined]
+    text = "gives (model, in_shape, optimizer); or a network's name; or a FILE.toml, as --file"
+    one.add_argument("network", metavar="MODULE:FUNCTION", nargs="?", help=text)
     one.add_argument(
-        "network", metavar="MODULE:FUNCTION", help="gives (model, in_shape, optimizer); or a network's name"
+        "--file", type=_path, metavar="FILE", help="a table for each network: model, data, batch, limit, …"
     )
-    one.add_argument("--budget", required=True, metavar="SIZE", help="bytes of arrays, such as 200MiB")
-    one.add_argument("--batch-size", type=_positive, default=100, help="samples of a step (default: %(default)s)")
+    one.add_argument("--budget", metavar="SIZE", help="bytes of arrays, such as 200MiB")
+    one.add_argument("--batch-size", type=_positive, help="samples of a step (default: 100)")
     one.add_argument("--micro-batch", type=_positive, help="samples at a time (default: the whole batch)")
-    one.add_argument("--workers", type=_positive, default=1, help="threads (default: %(default)s)")
+    one.add_argument("--workers", type=_positive, help="threads (default: 1)")
     one.add_argument("--inference", action="store_true", help="a forward pass alone, that keeps nothing")
     one.add_argument("--json", action="store_true", help="one JSON object, for machines")
 
