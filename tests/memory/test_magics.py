@@ -129,7 +129,7 @@ def test_it_stands_inside_itself_and_around_meters(run):
         "with meter() as m:\n    np.ones(500_000)\nz = np.ones(1_000_000)\nm.requested"
     )
     inner, outer = out.splitlines()[:2]
-    assert inner == "requested   peak 1.91 MiB, at the end under 1 KiB"
+    assert inner == "requested   peak 1.91 MiB, at the end under 4 KiB"
     assert re.match(r"requested   peak 7.6\d MiB", outer)
     assert 4_000_000 <= result.result < 4_010_000
 
