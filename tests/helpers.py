@@ -74,6 +74,7 @@ CASES = (
     Case("conv", L.Conv2D(3, 3, padding=1), (4, 5, 2), (41, 37, 9)),
     Case("conv_uneven", L.Conv2D(2, (3, 2), stride=(2, 3), padding=(2, 0), dilation=(1, 2)), (5, 6, 2), (81, 77, 9)),
     Case("conv_wide", L.Conv2D(17, 3), (3, 3, 2), (9, 7, 131)),
+    Case("conv_in_strips", L.Conv2D(3, 3, padding=1, strip=20_000), (4, 5, 2), (41, 37, 9)),
     Case("max_pool", L.MaxPool2D(2), (4, 6, 2), (83, 37, 9)),
     Case("max_pool_overlapping", L.MaxPool2D((3, 2), stride=1, padding=1), (4, 3, 2), (41, 37, 9)),
     Case("avg_pool", L.AvgPool2D(2), (4, 6, 2), (83, 37, 9)),

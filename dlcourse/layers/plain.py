@@ -11,14 +11,7 @@ from dlcourse import kernels
 from dlcourse.factors import Factors
 from dlcourse.initializers import Initializer, he, ones, zeros
 from dlcourse.layers.base import Array, Layer, Params, Shape, Weight, array_bytes
-from dlcourse.layers.checks import (
-    SHAPE_BYTES,
-    at_least_one_axis,
-    out_hw,
-    set_integer,
-    set_number,
-    set_pairs,
-)
+from dlcourse.layers.checks import SHAPE_BYTES, at_least_one_axis, out_hw, set_integer, set_number, set_pairs
 from dlcourse.plan import Plan
 
 Result = tuple[Any, Params]
@@ -197,7 +190,8 @@ class Dropout(Layer):
 @dataclass(frozen=True)
 class Conv2D(Layer):
     """Convolution.  (H, W, C) -> (H', W', filters), H' = (H + 2·padding - dilation·(kernel - 1) - 1) // stride + 1.
-    W (kh, kw, C, filters), b (filters,).  Sizes are one integer or (height, width).  Keeps its input."""
+    W (kh, kw, C, filters), b (filters,).  Sizes are one integer or (height, width).  Keeps its input.
+    strip: the bytes of its columns at a time, see `kernels.conv2d`; None: about 1 MiB, and at least one image's."""
 
     keeps = "x"
     filters: int
@@ -206,9 +200,12 @@ class Conv2D(Layer):
     padding: Sizes = 0
     dilation: Sizes = 1
     init_W: Initializer = field(default=he, repr=False)
+    strip: int | None = None
 
     def __post_init__(self) -> None:
         set_integer(self, "filters", 1)
+        if self.strip is not None:
+            set_integer(self, "strip", 1)
         set_pairs(self, kernel_size=1, stride=1, padding=0, dilation=1)
 
     @property
@@ -223,16 +220,16 @@ class Conv2D(Layer):
         return (*out_hw(in_shape, self.kernel_size, **self._window), self.filters)
 
     def apply(self, params: Params, x: Array, *, out: Array | None = None, **_: Any) -> Result:
-        return kernels.conv2d(x, params["W"], params["b"], **self._window, out=out), {}
+        return kernels.conv2d(x, params["W"], params["b"], **self._window, strip=self.strip, out=out), {}
 
     def gradient(self, params: Params, x: Array, dy: Array, **how: Any) -> Result:
-        dx, dW, db = kernels.conv2d_backward(dy, x, params["W"], **self._window, **how)
+        dx, dW, db = kernels.conv2d_backward(dy, x, params["W"], **self._window, strip=self.strip, **how)
         return dx, {"W": dW, "b": db}
 
     def workspace(self, in_shape: Shape, *, batch: int, dtype: Any, **_: Any) -> Plan:
         (h, w, c), itemsize = in_shape, np.dtype(dtype).itemsize
         out_h, out_w, filters = self.out_shape(in_shape)
-        window = {"kernel": self.kernel_size, **self._window}
+        window = {"kernel": self.kernel_size, **self._window, "strip": self.strip}
         of_x = kernels.padded_windows((h, w), **window).nbytes(batch, c, itemsize)
         of_dy = kernels.transposed_windows((h, w), (out_h, out_w), **window).nbytes(batch, filters, itemsize)
         of_x_and_dW = of_x + array_bytes((*self.kernel_size, c, filters), 1, dtype)

@@ -27,6 +27,14 @@ def linear(dtype):
         "affine in W": (lambda W: kernels.affine(x, W, zero), lambda c: kernels.affine_backward(c, x, W)[1], W),
         "conv2d": (lambda x: kernels.conv2d(x, K, zero, **CONV), lambda c: kernels.conv2d_backward(c, x, K, **CONV)[0], x),
         "conv2d in W": (lambda K: kernels.conv2d(x, K, zero, **CONV), lambda c: kernels.conv2d_backward(c, x, K, **CONV)[1], K),
+        "conv2d in strips": (
+            lambda x: kernels.conv2d(x, K, zero, **CONV, strip=9_000),
+            lambda c: kernels.conv2d_backward(c, x, K, **CONV, strip=9_000)[0], x,
+        ),
+        "conv2d in W, in strips": (
+            lambda K: kernels.conv2d(x, K, zero, **CONV, strip=9_000),
+            lambda c: kernels.conv2d_backward(c, x, K, **CONV, strip=9_000)[1], K,
+        ),
         "avg_pool2d": (lambda x: kernels.avg_pool2d(x, **POOL), lambda c: kernels.avg_pool2d_backward(c, **taps), x),
         "dropout": (
             lambda x: kernels.dropout_backward(x, keep, rate=0.3), lambda c: kernels.dropout_backward(c, keep, rate=0.3), x

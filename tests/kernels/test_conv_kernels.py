@@ -23,7 +23,10 @@ def convolutions(draw):
     reach = [d * (k - 1) + 1 for k, d in zip(kernel, dilation, strict=True)]
     h, w = (draw(st.integers(max(1, r - 2 * p), r + 3)) for r, p in zip(reach, padding, strict=True))
     n, c, f = draw(st.integers(1, 3)), draw(st.integers(1, 2)), draw(st.integers(1, 2))
-    return (n, h, w, c), (*kernel, c, f), {"stride": stride, "padding": padding, "dilation": dilation}
+    strip = (
+        {"strip": draw(st.sampled_from((1, 200, 500)))} if draw(st.booleans()) else {}
+    )  # some rows of an image at a time
+    return (n, h, w, c), (*kernel, c, f), {"stride": stride, "padding": padding, "dilation": dilation, **strip}
 
 
 def arrays(case, seed=0):
@@ -38,6 +41,7 @@ def test_convolution_equals_loops_over_every_window(case, block):
     x, W, b, window = arrays(case)
     with mock.patch.object(conv, "BLOCK_BYTES", block):
         y = kernels.conv2d(x, W, b, **window)
+    window.pop("strip", None)
     assert_close(y, conv_by_loops(x, W, b, **window), 1e-12)
 
 
