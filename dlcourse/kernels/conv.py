@@ -66,9 +66,9 @@ def conv2d_backward(
     """
     floats(dy)
     kh, kw, _, _ = W.shape
-    window = {"kernel": (kh, kw), "stride": stride, "padding": padding, "dilation": dilation, "strip": strip}
-    dx = _conv2d_dx(dy, W, transposed_windows(x.shape[1:3], dy.shape[1:3], **window), out) if need_dx else None
-    dW = _conv2d_dW(dy, x, padded_windows(x.shape[1:3], **window)).reshape(W.shape)
+    window = (kh, kw), stride, padding, dilation, strip
+    dx = _conv2d_dx(dy, W, transposed_windows(x.shape[1:3], dy.shape[1:3], *window), out) if need_dx else None
+    dW = _conv2d_dW(dy, x, padded_windows(x.shape[1:3], *window)).reshape(W.shape)
     return dx, dW, sum_rows(dy)
 
 
