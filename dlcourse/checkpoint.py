@@ -4,6 +4,7 @@ What is random is derived from the seed, the epoch and the step, so parameters, 
 there is. A process that is killed at any moment leaves the last whole checkpoint.
 """
 
+import contextlib
 import json
 import os
 import uuid
@@ -70,10 +71,8 @@ def save(folder: str | Path, params: Any, slots: Any, history: dict[str, Any], s
         kept = "; the checkpoint before it is unharmed" if path.exists() else ""
         raise CheckpointError(f"{path} could not be written ({needed:,} bytes): {error}{kept}") from error
     finally:
-        try:
+        with contextlib.suppress(OSError):  # the error that is being reported comes first
             partial.unlink(missing_ok=True)
-        except OSError:
-            pass  # the error that is being reported comes first
     return path
 
 

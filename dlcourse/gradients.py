@@ -1,7 +1,6 @@
 """The gradients of a batch: cut into micro-batches, computed on threads, added up in order."""
 
 import math
-import operator
 from collections.abc import Callable, Iterable
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
@@ -14,6 +13,7 @@ from dlcourse.factors import Factors, multiply_out
 from dlcourse.inputs import as_input
 from dlcourse.layers import Affine
 from dlcourse.layers.base import Params, Shape
+from dlcourse.layers.checks import at_least
 from dlcourse.model import Sequential, plainly
 from dlcourse.workers import AUGMENT, STEP, in_order, one_blas_thread, stream
 
@@ -198,14 +198,3 @@ def param_dtype(params: Params) -> np.dtype:
             both = ", ".join(sorted(map(str, (dtype, leaf.dtype))))
             raise TypeError(f"parameters must have one dtype, got {both}: {kinds}")
     return dtype or np.dtype(np.float32)
-
-
-def at_least(least: int, name: str, value: Any) -> int:
-    """`value`, Python's or NumPy's integer, as an int of at least `least`; ValueError, which names it, for anything else."""
-    try:
-        number = least - 1 if isinstance(value, bool) else operator.index(value)
-    except TypeError:
-        number = least - 1
-    if number < least:
-        raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}")
-    return number

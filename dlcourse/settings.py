@@ -88,9 +88,7 @@ def _fields_text(value: Any) -> str:
     fields = [field for field in dataclasses.fields(value) if field.repr or not ours]
     if not kind.__dataclass_params__.frozen:
         raise TypeError(f"an object of {kind.__qualname__} can change: its dataclass is not frozen")
-    hidden = (
-        vars(value).keys() - {field.name for field in dataclasses.fields(value)} if hasattr(value, "__dict__") else ()
-    )
+    hidden = getattr(value, "__dict__", {}).keys() - {field.name for field in dataclasses.fields(value)}
     if hidden and not ours:
         raise TypeError(f"an object of {kind.__qualname__} has {min(hidden)!r}, which is no field of its dataclass")
     texts = ", ".join(f"{field.name}={_text(getattr(value, field.name))}" for field in fields)

@@ -10,18 +10,17 @@ from dlcourse.layers.base import Shape
 
 def set_integer(layer: Any, field: str, least: int) -> None:
     """The field as an int, not less than `least`."""
-    _set(layer, field, _integer(layer, field, getattr(layer, field), least))
+    _set(layer, field, at_least(least, f"{type(layer).__name__}: {field}", getattr(layer, field)))
 
 
 def set_pairs(layer: Any, **least: int) -> None:
     """Fields that are an integer for both axes or (height, width), always as two, each not less than its `least`."""
     for field, smallest in least.items():
-        value = getattr(layer, field)
+        value, name = getattr(layer, field), f"{type(layer).__name__}: {field}"
         both = tuple(value) if isinstance(value, tuple | list) else (value, value)
         if len(both) != 2:
-            kind = type(layer).__name__
-            raise ValueError(f"{kind}: {field} must be an integer or two, (height, width), got {value!r}")
-        _set(layer, field, tuple(_integer(layer, field, one, smallest) for one in both))
+            raise ValueError(f"{name} must be an integer or two, (height, width), got {value!r}")
+        _set(layer, field, tuple(at_least(smallest, name, one) for one in both))
 
 
 def set_number(layer: Any, field: str, low: float, high: float, *, open_end: bool = False) -> None:
@@ -37,13 +36,14 @@ def set_number(layer: Any, field: str, low: float, high: float, *, open_end: boo
     _set(layer, field, value)
 
 
-def _integer(layer: Any, field: str, value: Any, least: int) -> int:
+def at_least(least: int, name: str, value: Any) -> int:
+    """`value`, Python's or NumPy's integer, as an int of at least `least`; ValueError, which names it, for anything else."""
     try:
-        number = operator.index(value)
+        number = least - 1 if isinstance(value, bool) else operator.index(value)
     except TypeError:
         number = least - 1
-    if isinstance(value, bool) or number < least:
-        raise ValueError(f"{type(layer).__name__}: {field} must be an integer of at least {least}, got {value!r}")
+    if number < least:
+        raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}")
     return number
 
 
