@@ -88,12 +88,12 @@ class Walk:
             return f", a local of the generator {parent.__name__}()"
         if isinstance(parent, BaseException) and isinstance(child, types.TracebackType):
             return ", its traceback"
-        if isinstance(parent, dict | list | tuple | deque) or (
-            isinstance(parent, np.ndarray) and child is not parent.base
-        ):
+        if isinstance(parent, (dict, list, tuple, deque, np.ndarray)) and child is not getattr(parent, "base", None):
             place = self._place(parent, child)
-            if isinstance(above, types.FunctionType):
-                return _of_function(above, parent, place)
+            if isinstance(above, types.FunctionType) and parent is above.__closure__:
+                return f", {above.__code__.co_freevars[place]} in the closure of {above.__name__}()"
+            if isinstance(above, types.FunctionType) and parent is not above.__dict__:
+                return f", default {default_name(above, place)} of {above.__name__}()"
             if isinstance(parent, dict) and above is not None and not isinstance(above, (*CONTAINERS, types.CellType)):
                 return f".{place}"
             return f"[{place!r:.60}]"
@@ -166,21 +166,14 @@ def _attribute(thing: Any, value: Any) -> str:
     return _named(dict(getattr(thing, "__dict__", {})) | slots, value)
 
 
-def _of_function(function: types.FunctionType, part: Any, place: Any) -> str:
-    if part is function.__closure__:
-        return f", {function.__code__.co_freevars[place]} in the closure of {function.__name__}()"
-    if part is function.__dict__:
-        return f".{place}"
-    return f", default {default_name(function, place)} of {function.__name__}()"
-
-
 # The names that a reader knows: where a walk begins.
 
 
 def roots(step: Callable | None = None) -> Iterator[Root]:
     """Where names begin: the outputs of a notebook, the globals and the closure of `step`, the reader's own names, the
     last traceback."""
-    spaces = [function.__globals__ for function in _functions(step)] + [_user_names()]
+    user = vars(sys.modules["__main__"]) if shell() is None else shell().user_ns  # of the script, or of the notebook
+    spaces = [function.__globals__ for function in _functions(step)] + [user]
     for names in spaces:
         for number, value in dict(names.get("Out") or {}).items():
             yield f"Out[{number}]", value
@@ -263,11 +256,6 @@ def default_name(function: types.FunctionType, place: int | str) -> str:
 def shell() -> Any:
     """IPython's, where it runs already."""
     return getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
-
-
-def _user_names() -> dict[str, Any]:
-    """The names of the notebook, or of the script that runs."""
-    return vars(sys.modules["__main__"]) if shell() is None else shell().user_ns
 
 
 def _not_given(name: str) -> bool:

@@ -21,9 +21,7 @@ from dlcourse.units import binary
 from dlcourse.workers import one_blas_thread
 
 PEAK = "peak of the step"
-TOLERANCE_BYTES = (
-    64 * 1024
-)  # NumPy's buffers of 8,192 numbers, and Python's own small objects, which the bill leaves out
+TOLERANCE_BYTES = 64 * 1024  # NumPy's buffers of 8,192 numbers, and Python's small objects, which the bill leaves out
 TOLERANCE_SHARE = 0.02  # of the peak
 SMALL_BYTES = 8 * 1024  # a workspace below it is Python's own objects, and left out of the table
 BUFFER_NUMBERS = 256

@@ -14,9 +14,7 @@ from dlcourse.memory.traced import Measured, TracedPeak, block, traced_peak
 from dlcourse.units import binary
 
 MIB = 2**20
-SMALL_OBJECT_BYTES = (
-    512  # the largest of Python's small objects, which it keeps in arenas of its own and not in malloc's
-)
+SMALL_OBJECT_BYTES = 512  # the largest of those that Python keeps in arenas of its own and not in malloc's
 EXACT = "--exact"
 SETTLE_SECONDS = 0.02  # for the kernel's own threads to send what they have: what they allocate would be counted
 
@@ -142,7 +140,10 @@ def register(shell: Any) -> None:
         only, which is the same in every run and can be compared. The last expression is shown as in any cell; its
         display is not measured. Code that fails shows its traceback as usual, and its reading.
         """
-        option, code = (line, cell) if cell is not None else _option(line)
+        option, code = line, cell
+        if code is None:
+            first, _, rest = line.strip().partition(" ")
+            option, code = (EXACT, rest) if first == EXACT else ("", line)
         if option.strip() not in ("", EXACT) or not code.strip():
             wanted = "%peak [--exact] CODE" if cell is None else "%%peak [--exact] above the code"
             raise _shown(ValueError(f"expected {wanted}, got {line.strip()!r}"), [f"UsageError: expected {wanted}"])
@@ -152,11 +153,6 @@ def register(shell: Any) -> None:
     peak._ipython_magic_no_var_expand = True  # type: ignore[attr-defined]
     peak._ipython_magic_output_can_be_silenced = True  # type: ignore[attr-defined]
     shell.register_magic_function(peak, "line_cell", "peak")
-
-
-def _option(line: str) -> tuple[str, str]:
-    first, _, rest = line.strip().partition(" ")
-    return (EXACT, rest) if first == EXACT else ("", line)
 
 
 def _run(shell: Any, code: str, only_exact: bool) -> Any:

@@ -152,10 +152,6 @@ def reset_traced_peak() -> None:
         _set_back()
 
 
-def _stand_in(start: Callable, reset_peak: Callable) -> None:
-    tracemalloc.__dict__.update(start=start, reset_peak=reset_peak)
-
-
 @contextlib.contextmanager
 def tracing(frames: int = 1) -> Iterator[Callable[[], bool]]:
     """Allocations are traced in the block, with so many calls that led to each -> a function that says whether they were,
@@ -166,7 +162,7 @@ def tracing(frames: int = 1) -> Iterator[Callable[[], bool]]:
             _begin(frames)
             _started_here = True
         if _owners == 0:
-            _stand_in(_start, reset_traced_peak)
+            tracemalloc.__dict__.update(start=_start, reset_peak=reset_traced_peak)
         _owners += 1
     witness = object()  # traced until its trace is dropped
 
@@ -180,7 +176,7 @@ def tracing(frames: int = 1) -> Iterator[Callable[[], bool]]:
         with lock:
             _owners -= 1
             if _owners == 0:
-                _stand_in(_begin, _set_back)
+                tracemalloc.__dict__.update(start=_begin, reset_peak=_set_back)
                 if _started_here:
                     tracemalloc.stop()
                 _started_here = False
@@ -258,17 +254,16 @@ def _alive(traced: TracedPeak, frame: types.FrameType | None) -> str:
     walk = Walk([*names, *roots()])
     found = [(array, made_at(array)) for array in walk.arrays]
     arrays = sorted(((array, place) for array, place in found if place), key=lambda pair: -pair[0].nbytes)
-    lines = [
-        f"  {binary(array.nbytes):>8}  {''.join(walk.words(walk.path(array)))}  {array.shape} {array.dtype}, made at {place}"
-        for array, place in arrays[:MAX_ARRAYS_SHOWN]
-    ]
+    lines = ["alive at the end of the block:"]
+    for array, place in arrays[:MAX_ARRAYS_SHOWN]:
+        words = "".join(walk.words(walk.path(array)))
+        lines.append(f"  {binary(array.nbytes):>8}  {words}  {array.shape} {array.dtype}, made at {place}")
     nameless = traced_array_bytes() - sum(array.nbytes for array, _ in arrays)
     if nameless > 0:
         lines.append(f"  {binary(nameless):>8}  in arrays that no name leads to")
-    freed = traced.peak - max(0, traced.kept)
-    return "\n".join(
-        ["alive at the end of the block:", *(lines or ["  no array"]), f"freed before it: {binary(freed)}"]
-    )
+    if len(lines) == 1:
+        lines.append("  no array")
+    return "\n".join([*lines, f"freed before it: {binary(traced.peak - max(0, traced.kept))}"])
 
 
 def _caller() -> types.FrameType | None:
