@@ -189,23 +189,20 @@ def roots(step: Callable | None = None) -> Iterator[Root]:
 
 
 def wide_roots(step: Callable | None = None) -> Iterator[Root]:
-    """The same, and the globals of every module, and the locals of calls that are under way."""
+    """The same, and the globals of every module, and the locals of calls that are under way, but for those of this
+    package's memory tools."""
     yield from roots(step)
     for module in list(sys.modules):
         for name, value in list(getattr(sys.modules[module], "__dict__", {}).items()):
             if not _not_given(name):
                 yield f"{module}.{name}", value
-    yield from locals_of(sys._current_frames().values())
-
-
-def locals_of(frames: Iterable[types.FrameType | None]) -> Iterator[Root]:
-    """The local names of calls that are under way and of those that called them, without those of this package's
-    memory tools."""
-    for frame in frames:
-        while frame is not None:
-            if frame.f_globals.get("__package__") != __package__ and frame.f_locals is not frame.f_globals:
-                yield from ((f"local {name} of {frame.f_code.co_name}()", x) for name, x in local_names(frame).items())
-            frame = frame.f_back
+    for frame in sys._current_frames().values():
+        caller: types.FrameType | None = frame
+        while caller is not None:
+            if caller.f_globals.get("__package__") != __package__ and caller.f_locals is not caller.f_globals:
+                where = f"of {caller.f_code.co_name}()"
+                yield from ((f"local {name} {where}", value) for name, value in local_names(caller).items())
+            caller = caller.f_back
 
 
 def local_names(frame: types.FrameType) -> dict[str, Any]:

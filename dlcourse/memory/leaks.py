@@ -200,19 +200,17 @@ def _without_numbers(words: str) -> str:
 
 
 _resting = 0  # blocks in which the collector rests
-_before: tuple[bool, bool] = True, False  # whether it was enabled, and whether something was frozen
+_enabled = True  # before the first of them
 
 
 @contextmanager
 def _collector_rests() -> Iterator[None]:
     """No automatic collection meanwhile; after the last such block as it was before the first."""
-    global _resting, _before
+    global _resting, _enabled
     with lock:
         if _resting == 0:
-            _before = gc.isenabled(), gc.get_freeze_count() > 0
+            _enabled = gc.isenabled()
             gc.disable()
-            if not _before[1]:
-                gc.freeze()  # what is there already is not looked through again in each collection
         _resting += 1
     try:
         yield
@@ -221,11 +219,8 @@ def _collector_rests() -> Iterator[None]:
     finally:
         with lock:
             _resting -= 1
-            if _resting == 0:
-                if not _before[1]:
-                    gc.unfreeze()
-                if _before[0]:
-                    gc.enable()
+            if _resting == 0 and _enabled:
+                gc.enable()
 
 
 # Reference cycles: what only the collector frees, and through which attributes it goes round.
