@@ -25,6 +25,7 @@ NUMPY = os.path.dirname(np.__file__)
 FRAMES = 2  # each more makes every allocation slower
 PARAMETERS = ("W", "b", "gamma", "beta", "buffers")
 LAST = "the last traceback"
+LONGEST_KEY = 60  # characters that are shown; a cache may have an array's worth of numbers as a key
 
 Root = tuple[str, Any]
 
@@ -94,9 +95,9 @@ class Walk:
                 return f", {above.__code__.co_freevars[place]} in the closure of {above.__name__}()"
             if isinstance(above, types.FunctionType) and parent is not above.__dict__:
                 return f", default {default_name(above, place)} of {above.__name__}()"
-            if isinstance(parent, dict) and above is not None and not isinstance(above, (*CONTAINERS, types.CellType)):
+            if isinstance(parent, dict) and (isinstance(above, type) or getattr(above, "__dict__", None) is parent):
                 return f".{place}"
-            return f"[{place!r:.60}]"
+            return f"[{place!r}]" if len(repr(place)) <= LONGEST_KEY else "[…]"
         if type(parent).__name__ == "_lru_cache_wrapper":
             return f", the cache of {parent.__name__}()"
         name = _attribute(parent, child)
