@@ -123,7 +123,8 @@ def load(
         raise CheckpointError(f"{path} cannot be read: {error}") from error
     except (SafetensorError, KeyError, json.JSONDecodeError) as error:
         raise CheckpointError(f"{path} is damaged: {error}; remove it to start anew") from error
-    _put(slots, state["numbers"], "slots")
+    flat = {name: state["numbers"].get(f"slots/{name}", leaf) for name, leaf in tree.flatten(slots).items()}
+    slots.update(tree.unflatten(flat, like=slots))
     return history
 
 
@@ -176,15 +177,6 @@ def _split(state: Any) -> tuple[dict[str, np.ndarray], dict[str, int]]:
 def _plain(number: Any) -> Any:
     """Python's number for NumPy's."""
     return number.item() if isinstance(number, np.generic) else number
-
-
-def _put(node: Any, numbers: dict[str, Any], name: str) -> None:
-    """Put plain numbers back to their places in a tree of dicts and lists."""
-    for key, child in list(node.items() if isinstance(node, dict) else enumerate(node)):
-        if f"{name}/{key}" in numbers:
-            node[key] = numbers[f"{name}/{key}"]
-        elif isinstance(child, dict | list):
-            _put(child, numbers, f"{name}/{key}")
 
 
 def _check_settings(path: Path, stored: dict[str, Any], given: dict[str, Any]) -> None:

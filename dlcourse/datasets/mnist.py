@@ -7,7 +7,6 @@ import struct
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -93,36 +92,32 @@ def _read_idx(path: Path, shape: tuple[int, ...], source: Source) -> Iterator[tu
     """
     header = struct.pack(f">HBB{len(shape)}i", 0, 8, len(shape), *shape)
     expected, row_bytes = len(header) + int(np.prod(shape)), int(np.prod(shape[1:]))
-    with gzip.open(path) if path.suffix == ".gz" else open(path, "rb") as file:
-        found = _read(file, len(header), path, expected)
-        if found.startswith(b"\x1f\x8b"):
-            raise ValueError(
-                f"{path} is packed by gzip and its name does not say so: unpack it, or name it {source.name}"
-            )
-        if found != header:
-            raise ValueError(
-                f"{path} starts with {found.hex()}; an idx file of bytes {shape} starts with {header.hex()}"
-            )
-        content = hashlib.sha256(header)
-        for row in range(0, shape[0], PICTURES_AT_ONCE):
-            rows = min(PICTURES_AT_ONCE, shape[0] - row)
-            data = _read(file, rows * row_bytes, path, expected)
-            if len(data) < rows * row_bytes:
-                end = len(header) + row * row_bytes + len(data)
-                raise ValueError(f"{path} ends after {end:,} of {expected:,} bytes: it was cut off; fetch it again")
-            content.update(data)
-            yield row, np.frombuffer(data, np.uint8).reshape(rows, *shape[1:])
-        if _read(file, 1, path, expected):
-            raise ValueError(f"{path} holds more than the expected {expected:,} bytes; it is no MNIST file")
+    try:
+        with gzip.open(path) if path.suffix == ".gz" else open(path, "rb") as file:
+            found = file.read(len(header))
+            if found.startswith(b"\x1f\x8b"):
+                raise ValueError(
+                    f"{path} is packed by gzip and its name does not say so: unpack it, or name it {source.name}"
+                )
+            if found != header:
+                raise ValueError(
+                    f"{path} starts with {found.hex()}; an idx file of bytes {shape} starts with {header.hex()}"
+                )
+            content = hashlib.sha256(header)
+            for row in range(0, shape[0], PICTURES_AT_ONCE):
+                rows = min(PICTURES_AT_ONCE, shape[0] - row)
+                data = file.read(rows * row_bytes)
+                if len(data) < rows * row_bytes:
+                    end = len(header) + row * row_bytes + len(data)
+                    raise ValueError(f"{path} ends after {end:,} of {expected:,} bytes: it was cut off; fetch it again")
+                content.update(data)
+                yield row, np.frombuffer(data, np.uint8).reshape(rows, *shape[1:])
+            if file.read(1):
+                raise ValueError(f"{path} holds more than the expected {expected:,} bytes; it is no MNIST file")
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise ValueError(f"{path} cannot be unpacked to {expected:,} bytes: {error}; fetch it again") from error
     if content.hexdigest() != source.content:
         raise ValueError(
             f"{path} has the form of {source.name}, but its content is another: sha256 {content.hexdigest()}, and not "
             f"{source.content}. Other data sets, such as Fashion-MNIST, have files of the same names"
         )
-
-
-def _read(file: Any, size: int, path: Path, expected: int) -> bytes:
-    try:
-        return file.read(size)
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise ValueError(f"{path} cannot be unpacked to {expected:,} bytes: {error}; fetch it again") from error
