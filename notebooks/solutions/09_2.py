@@ -10,7 +10,7 @@ def adam_step(p, g, m, v, step, lr, beta1, beta2, eps):
     v = beta2 * v
     v += (1 - beta2) * g * g
     c1, c2 = 1 - beta1**step, 1 - beta2**step
-    change = np.sqrt(v)  # from here on in place: the only array beside the three results is the last product
+    change = np.sqrt(v)  # becomes the new p, in place: no array beside the three results is alive at the end
     change /= math.sqrt(c2)
     change += eps
     np.divide(m, change, out=change)

@@ -21,8 +21,8 @@ def momentum_step(p, g, velocity, lr, momentum):
 
 @wrong
 def the_old_velocity(p, g, velocity, lr, momentum):
-    """Your velocity is right, and your p goes with the old one. Then the first step, from velocity 0, does not move at
-    all. First make the new velocity, then step with it."""
+    """Your p goes with the old velocity. Then the first step, from velocity 0, does not move at all. First make the new
+    velocity, then step with it."""
     return p - lr * velocity, momentum * velocity + g
 
 
@@ -40,6 +40,14 @@ def lr_in_velocity(p, g, velocity, lr, momentum):
     lr stands in the step of p, so that a schedule changes the speed at once and not only what is added to it."""
     velocity = momentum * velocity + lr * g
     return p - velocity, velocity
+
+
+@wrong
+def lr_and_sign_in_velocity(p, g, velocity, lr, momentum):
+    """Your velocity holds minus lr times the gradient, and is added to p: a form that is in use, too. Here the velocity
+    takes in the gradient itself; lr and the minus stand in the step of p."""
+    velocity = momentum * velocity - lr * g
+    return p + velocity, velocity
 
 
 @wrong
@@ -65,6 +73,7 @@ def all_of_the_velocity(p, g, velocity, lr, momentum):
 also_wrong = (
     lambda p, g, velocity, lr, momentum: (p - lr * g, velocity),
     all_of_the_velocity,
+    lambda p, g, velocity, lr, momentum: all_of_the_velocity(p, momentum * g, velocity, lr, momentum),
 )
 
 

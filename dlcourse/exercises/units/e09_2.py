@@ -23,7 +23,7 @@ def adam_step(p, g, m, v, step, lr, beta1, beta2, eps):
     v = beta2 * v
     v += (1 - beta2) * g * g
     c1, c2 = 1 - beta1**step, 1 - beta2**step
-    change = np.sqrt(v)  # from here on in place: the only array beside the three results is the last product
+    change = np.sqrt(v)  # becomes the new p, in place: no array beside the three results is alive at the end
     change /= math.sqrt(c2)
     change += eps
     np.divide(m, change, out=change)
@@ -46,8 +46,8 @@ def uncorrected(p, g, m, v, step, lr, beta1, beta2, eps):
 
 @wrong
 def corrected_kept(p, g, m, v, step, lr, beta1, beta2, eps):
-    """Your p is right. But you hand back the corrected m and v: the next step would correct them once more. Keep the
-    plain averages."""
+    """You hand back the corrected m and v: the next step would correct them once more. Correct them for the step of p, and
+    return the plain averages."""
     m, v = moments(g, m, v, beta1, beta2)
     large_m, large_v = m / (1 - beta1**step), v / (1 - beta2**step)
     return p - lr * large_m / (np.sqrt(large_v) + eps), large_m, large_v
@@ -71,15 +71,20 @@ def no_root(p, g, m, v, step, lr, beta1, beta2, eps):
 
 @wrong
 def gradient_in_place_of_m(p, g, m, v, step, lr, beta1, beta2, eps):
-    """Your m and v are right, and p steps with the gradient of this step alone. That is RMSprop, with a correction. Adam
-    steps with m."""
+    """Your p steps with the gradient of this step alone. That is RMSprop, with a correction. Adam steps with m."""
     m, v = moments(g, m, v, beta1, beta2)
     return p - lr * g / (np.sqrt(v / (1 - beta2**step)) + eps), m, v
 
 
 @wrong
+def corrected_as_at_first(p, g, m, v, step, lr, beta1, beta2, eps):
+    """You divide by 1 - beta1 and 1 - beta2 in every step. That is right in the first one. After it the averages hold
+    more: divide by 1 - beta1**step and 1 - beta2**step."""
+    m, v = moments(g, m, v, beta1, beta2)
+    return p - lr * (m / (1 - beta1)) / (np.sqrt(v / (1 - beta2)) + eps), m, v
+
+
 def counted_from_0(p, g, m, v, step, lr, beta1, beta2, eps):
-    """You correct by step + 1. step is 1 in the first call already."""
     m, v = moments(g, m, v, beta1, beta2)
     step += 1
     return p - lr * (m / (1 - beta1**step)) / (np.sqrt(v / (1 - beta2**step)) + eps), m, v
@@ -100,7 +105,12 @@ def the_old_moments(p, g, m, v, step, lr, beta1, beta2, eps):
     return p - lr * (m / (1 - beta1**step)) / (np.sqrt(v / (1 - beta2**step)) + eps), new_m, new_v
 
 
-also_wrong = betas_exchanged, v_of_the_gradient, the_old_moments
+def sums(p, g, m, v, step, lr, beta1, beta2, eps):
+    m, v = beta1 * m + g, beta2 * v + g * g
+    return p - lr * (m / (1 - beta1**step)) / (np.sqrt(v / (1 - beta2**step)) + eps), m, v
+
+
+also_wrong = counted_from_0, betas_exchanged, v_of_the_gradient, the_old_moments, sums
 
 
 def inputs(rng):

@@ -57,6 +57,13 @@ def straight(step, warmup, steps):
     return factor(step, warmup, steps) if step < warmup else 1 - min(1.0, (step - warmup) / (steps - warmup))
 
 
+@wrong
+def rest_is_all_steps(step, warmup, steps):
+    """Your cosine takes `steps` steps after the warm-up. `steps` counts all of them, those of the warm-up too:
+    steps - warmup are left for the cosine."""
+    return factor(step, warmup, steps) if step < warmup else factor(step - warmup, 0, steps)
+
+
 def quarter(step, warmup, steps):
     if step < warmup:
         return factor(step, warmup, steps)
@@ -70,7 +77,7 @@ def degrees(step, warmup, steps):
 
 
 also_wrong = (
-    lambda step, warmup, steps: factor(step, warmup, steps) if step < warmup else factor(step - warmup, 0, steps),
+    lambda step, warmup, steps: rest_is_all_steps(step, warmup, steps) if step < steps else 0.0,
     quarter,
     degrees,
 )

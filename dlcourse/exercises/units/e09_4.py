@@ -9,15 +9,15 @@ from dlcourse.exercises.unit import solution, wrong
 hints = """
 - One number for all arrays: the root of the sum of the squares of every number in every array.
 - If that norm is larger than max_norm, multiply each array by max_norm / norm; else leave them.
-- norm = math.sqrt(sum(float((g * g).sum()) for g in grads)).
+- norm = math.sqrt(sum(float(np.vdot(g, g)) for g in grads)); where it is 0, nothing is divided.
 """
 
 
 @solution
 def clipped(grads, max_norm):
     """grads: a list of arrays -> a list of arrays, whose norm, taken over all together, is at most max_norm."""
-    # one norm for all arrays together, in float64: squares of float32 overflow early
-    norm = math.sqrt(sum(float((g.astype(np.float64) ** 2).sum()) for g in grads))
+    # one norm for all arrays together; vdot multiplies and adds in one go, so no array of squares is made
+    norm = math.sqrt(sum(float(np.vdot(g, g)) for g in grads))
     return [g * (max_norm / norm) if norm > max_norm else g for g in grads]
 
 

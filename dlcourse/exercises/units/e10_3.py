@@ -56,7 +56,7 @@ def one_more(losses, patience):
 
 @wrong
 def the_last_one(losses, patience):
-    """Your first number is right. The second must be the epoch of the best loss: its parameters are the ones to keep."""
+    """Your second number is the last epoch. It must be the epoch of the best loss: its parameters are the ones to keep."""
     epochs, _ = early_stop(losses, patience)
     return epochs, epochs
 
@@ -65,6 +65,14 @@ def the_last_one(losses, patience):
 def equal_is_better(losses, patience):
     """You take an equal loss for a new best. A loss that stands still would then be trained for ever."""
     return run(losses, patience, better=lambda loss, best, last: loss <= best)
+
+
+@wrong
+def best_of_all(losses, patience):
+    """You look for the best of all losses first. A training does not know the losses to come: go through them one by one,
+    and stop at the first place that the patience allows."""
+    best = losses.index(min(losses)) + 1
+    return min(len(losses), best + patience), best
 
 
 also_wrong = (

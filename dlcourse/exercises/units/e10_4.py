@@ -36,7 +36,7 @@ def across_the_epochs(step, n, batch_size):
 
 @wrong
 def always_full(step, n, batch_size):
-    """Epoch and start are right. The last batch of an epoch has only what is left."""
+    """Each batch of yours has batch_size samples. The last one of an epoch has only what is left."""
     epoch, start, _ = place(step, n, batch_size)
     return epoch, start, batch_size
 
@@ -52,6 +52,14 @@ def number_of_the_batch(step, n, batch_size):
     """Your start is the number of the batch. As a place in the order it is that times batch_size."""
     epoch, start, samples = place(step, n, batch_size)
     return epoch, start // batch_size, samples
+
+
+@wrong
+def the_end(step, n, batch_size):
+    """Your third number is the place where the batch ends. It must be how many samples the batch has: that end less
+    start."""
+    epoch, start, samples = place(step, n, batch_size)
+    return epoch, start, start + samples
 
 
 def epochs_from_1(step, n, batch_size):
