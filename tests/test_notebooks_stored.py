@@ -117,6 +117,13 @@ def test_it_asks_for_three_predictions_or_more(notebook):
     assert asked == compared
 
 
+def test_a_prediction_is_answered_in_sight(notebook):
+    """compare() shows its table only as what a cell ends with, or in print or display."""
+    cells = [cell for cell in code_cells(notebook) if re.search(r"(?m)^compare\(", cell.source)]
+    shown = ["".join(str(output.get("data", {}).get("text/plain", "")) for output in cell.outputs) for cell in cells]
+    assert [cell.source for cell, text in zip(cells, shown, strict=True) if "your prediction" not in text] == []
+
+
 def test_it_has_something_to_play_with(notebook):
     assert [cell for cell in code_cells(notebook) if "widget" in tags(cell)]
 

@@ -30,16 +30,21 @@ def test_a_section_says_what_a_teacher_needs(number):
         assert exercise.id in section
 
 
-@pytest.mark.parametrize("path", paths(), ids=lambda path: path.stem)
-def test_the_minutes_are_those_of_the_stated_model_at_the_head_and_here(path):
-    notebook = nbformat.read(path, as_version=4)
+def reading_minutes(notebook: nbformat.NotebookNode) -> float:
+    """Minutes to read and run, by the model that TEACHING.md states."""
     texts = [cell.source for cell in notebook.cells if cell.cell_type == "markdown"]
     codes = [cell.source for cell in notebook.cells if cell.cell_type == "code"]
     words, lines = sum(len(text.split()) for text in texts), sum(len(re.findall(r"(?m)\S.*$", code)) for code in codes)
     asked = len(re.findall(r"(?m)^predict\(", "\n".join(codes)))
-    reading = words / 140 + lines / 9 + len(notebook.cells) / 6 + 1.5 * asked + 3 * "".join(texts).count("*Try it.*")
+    return words / 140 + lines / 9 + len(notebook.cells) / 6 + 1.5 * asked + 3 * "".join(texts).count("*Try it.*")
+
+
+@pytest.mark.parametrize("path", paths(), ids=lambda path: path.stem)
+def test_the_minutes_are_those_of_the_stated_model_at_the_head_and_here(path):
+    notebook = nbformat.read(path, as_version=4)
+    reading = reading_minutes(notebook)
     reckoned = reading, reading + 15 * len(exercise_cells(notebook))
-    head = re.search(r"about (\d+) minutes to read and run \((\d+) with all\s+exercises", texts[0])
+    head = re.search(r"about (\d+) minutes to read and run \((\d+) with all\s+exercises", notebook.cells[0].source)
     here = re.search(r"(\d+) to read and run, (\d+) with all exercises", SECTIONS[path.stem[:2]])
     assert head and here and head.groups() == here.groups()
     assert all(abs(int(said) - minutes) < 0.1 * minutes for said, minutes in zip(head.groups(), reckoned, strict=True))
