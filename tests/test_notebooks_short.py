@@ -4,9 +4,9 @@ import re
 
 import nbformat
 import pytest
+from test_teaching import reading_minutes
 
 from notebooks import code_cells, kernel, paths, tags
-from test_teaching import reading_minutes
 
 SHORT = [path for path in paths() if any("short" in tags(cell) for cell in nbformat.read(path, as_version=4).cells)]
 
