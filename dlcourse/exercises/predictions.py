@@ -30,7 +30,7 @@ QUESTIONS = {
     "06": "index bits centre mask replay",
     "07": "means forward saved layernorm",
     "08": "object saved letgo factor draw objects set",
-    "09": "limit first slots update",
+    "09": "limit slots update",
     "10": "float64 mapped batch mean",
     "11": "floats saved peak micro accuracy",
     "12": "float64 fixed all ratio",
