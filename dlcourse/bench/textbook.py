@@ -49,13 +49,11 @@ def _columns(x: np.ndarray, kernel: tuple[int, int], padding: tuple[int, int]) -
 
 
 def textbook(model: Sequential) -> Sequential:
-    """The same network with this convolution."""
-    return Sequential([_as_textbook(layer) for layer in model.layers])
-
-
-def _as_textbook(layer: Any) -> Any:
-    if not isinstance(layer, Conv2D):
-        return layer
-    if layer.stride != (1, 1) or layer.dilation != (1, 1):
-        raise ValueError(f"the textbook convolution has stride 1 and dilation 1, got {layer}")
-    return TextbookConv2D(layer.filters, layer.kernel_size, padding=layer.padding)
+    """The same network with this convolution. Raises ValueError for one with another stride or dilation than 1."""
+    layers: list[Any] = list(model.layers)
+    for index, layer in enumerate(layers):
+        if isinstance(layer, Conv2D):
+            if layer.stride != (1, 1) or layer.dilation != (1, 1):
+                raise ValueError(f"the textbook convolution has stride 1 and dilation 1, got {layer}")
+            layers[index] = TextbookConv2D(layer.filters, layer.kernel_size, padding=layer.padding)
+    return Sequential(layers)
