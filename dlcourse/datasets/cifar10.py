@@ -63,7 +63,7 @@ def cifar10(path: str | os.PathLike[str] | None = None, *, folder: str | os.Path
         seen = {"train": np.zeros(10, np.int64), "test": np.zeros(10, np.int64)}
         for batch, name, raw in batches:
             part, row = ("test", 0) if batch == "test_batch" else ("train", BATCHES.index(batch) * ROWS)
-            x, y = _parse(name, raw)
+            x, y = parse_batch(raw, name, ROWS)
             seen[part] += np.bincount(y, minlength=10)
             yield part, row, x, y
             del raw, x, y  # before the next batch is read: one at a time
@@ -75,16 +75,6 @@ def cifar10(path: str | os.PathLike[str] | None = None, *, folder: str | os.Path
                 )
 
     return load_or_convert(where / "cifar10", {"train": 5 * ROWS, "test": ROWS}, (32, 32, 3), CLASS_NAMES, pieces)
-
-
-def _parse(name: str, raw: bytes) -> tuple[np.ndarray, np.ndarray]:
-    if name.endswith(".bin") and len(raw) != ROWS * RECORD:
-        expected = f"expected {ROWS * RECORD:,}: it was cut off, or is another file"
-        raise ValueError(f"{name} has {len(raw):,} bytes; {expected}")
-    x, y = parse_batch(raw, name)
-    if len(x) != ROWS:
-        raise ValueError(f"{name} has {len(x):,} pictures; expected {ROWS:,}")
-    return x, y
 
 
 def _in_archive(path: Path) -> Iterator[tuple[str, str, bytes]]:
@@ -140,13 +130,19 @@ def read_cifar10_batch(path: str | os.PathLike[str]) -> tuple[np.ndarray, np.nda
     return parse_batch(path.read_bytes(), str(path))
 
 
-def parse_batch(raw: bytes, name: str) -> tuple[np.ndarray, np.ndarray]:
-    """The bytes of one batch file -> x uint8 (N, 32, 32, 3), y int64 (N,); `name` is what errors call it."""
+def parse_batch(raw: bytes, name: str, rows: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """The bytes of one batch file -> x uint8 (N, 32, 32, 3), y int64 (N,); `name` is what errors call it. rows: what N must
+    be."""
     if not raw:
         raise ValueError(f"{name} is empty (0 bytes); a batch has records of {RECORD:,} bytes")
     if raw.startswith(b"\x1f\x8b"):
         raise ValueError(f"{name} is a gzip archive and not a batch file; give it to datasets.cifar10(path=...)")
+    if rows and raw[0] not in PICKLED and len(raw) != rows * RECORD:
+        expected = f"expected {rows * RECORD:,}: it was cut off, or is another file"
+        raise ValueError(f"{name} has {len(raw):,} bytes; {expected}")
     planes, y = _pickled(raw, name) if raw[0] in PICKLED else _binary(raw, name)
+    if rows and len(y) != rows:
+        raise ValueError(f"{name} has {len(y):,} pictures; expected {rows:,}")
     wrong = np.flatnonzero((y < 0) | (y > 9))
     if len(wrong):
         raise ValueError(f"{name}: record {wrong[0]} has label {y[wrong[0]]}; the labels of CIFAR-10 are 0 to 9")
