@@ -1,18 +1,17 @@
 """Call a function that may do anything: raise, loop, print, warn, leave."""
 
 import _thread
-import contextlib
 import copy
 import io
 import numbers
-import os
 import signal
 import sys
 import threading
 import traceback
 import types
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,13 +20,16 @@ import numpy as np
 KEPT = 2000  # characters of what a function prints
 WARNINGS = 20  # different ones that are kept
 PATIENT = 5  # interrupts that a function may catch before it is stopped less gently
-LIBRARY = os.path.dirname(threading.__file__)
 WATCHED = (np.ndarray, dict, list, tuple, set, frozenset, bytearray, bytes, numbers.Number, str)
 _one_at_a_time = threading.RLock()  # standard output and the warnings belong to the whole process
 
 
 class TooLong(Exception):
     """The function did not end in time."""
+
+
+class _Stop(BaseException):
+    """Raised in the middle of the function. Not an Exception, so `except Exception` in it does not catch it."""
 
 
 @dataclass
@@ -50,10 +52,21 @@ class Called:
 
 def call(fn: Callable[..., Any], arguments: tuple, seconds: float) -> Called:
     """Run fn on copies of the arguments. KeyboardInterrupt passes through if it is the reader's own."""
-    before = copy.deepcopy(arguments)
-    given = copy.deepcopy(arguments)
-    called = Called()
-    with _one_at_a_time, _caught(called), np.errstate(all="warn", under="ignore"):
+    before, given = copy.deepcopy(arguments), copy.deepcopy(arguments)
+    called, out = Called(), _Short()
+
+    def keep(message: Warning | str, *_: Any) -> None:
+        if len(called.warned) < WARNINGS and str(message) not in called.warned:
+            called.warned.append(str(message))
+
+    with (
+        _one_at_a_time,
+        warnings.catch_warnings(action="always"),
+        redirect_stdout(out),
+        redirect_stderr(out),
+        np.errstate(all="warn", under="ignore"),
+    ):
+        warnings.showwarning = keep  # type: ignore[assignment]
         try:
             called.result = within(seconds, fn, *given)
         except KeyboardInterrupt:
@@ -62,40 +75,21 @@ def call(fn: Callable[..., Any], arguments: tuple, seconds: float) -> Called:
             called.lines = [(frame.f_code, line) for frame, line in traceback.walk_tb(error.__traceback__)]
             called.error = error.with_traceback(None)  # its frames would keep the reader's arrays alive
             error.__context__ = error.__cause__ = None
-    called.changed = tuple(place for place, (a, b) in enumerate(zip(before, given, strict=True)) if not unchanged(a, b))
+        finally:
+            out.ended = True
+    called.printed = out.getvalue()
+    called.changed = tuple(place for place, pair in enumerate(zip(before, given, strict=True)) if not unchanged(*pair))
     return called
 
 
-@contextlib.contextmanager
-def _caught(called: Called) -> Iterator[None]:
-    """Keep what the block prints and warns of. A loop that does either for ever must not fill the memory."""
-
-    def keep(message: Warning | str, *_: Any) -> None:
-        if len(called.warned) < WARNINGS and str(message) not in called.warned:
-            called.warned.append(str(message))
-
-    out = _Short()
-    with warnings.catch_warnings(), contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
-        warnings.simplefilter("always")
-        warnings.showwarning = keep  # type: ignore[assignment]
-        try:
-            yield
-        finally:
-            out.ended = True
-            called.printed = out.getvalue()
-
-
 class _Short(io.StringIO):
-    """Keeps the first characters only, also after a `close`. What is written after the end, such as by a logger that was
-    set up meanwhile, goes to its own place."""
+    """Keeps the first characters only, also after a `close`. What a logger that was set up meanwhile writes after the end
+    goes to its own place."""
 
     ended = False
 
     def write(self, text: str) -> int:
-        if self.ended:
-            return sys.stderr.write(text)
-        super().write(text[: max(0, KEPT - self.tell())])
-        return len(text)
+        return sys.stderr.write(text) if self.ended else super().write(text[: max(0, KEPT - self.tell())]) or len(text)
 
     def close(self) -> None:
         pass
@@ -115,10 +109,6 @@ def unchanged(before: Any, after: Any) -> bool:
     return bool(before == after or before != before)  # noqa: PLR0124  not a number stays so
 
 
-class _Stop(BaseException):
-    """Raised in the middle of the function. Not an Exception, so `except Exception` in it does not catch it."""
-
-
 def within(seconds: float, fn: Callable[..., Any], *arguments: Any) -> Any:
     """fn(*arguments), or TooLong after `seconds`, by an interrupt of the main thread: that works on all systems.
 
@@ -129,7 +119,7 @@ def within(seconds: float, fn: Callable[..., Any], *arguments: Any) -> Any:
         return fn(*arguments)
     ended, running, sent, asked, tracing = threading.Event(), False, 0, False, sys.gettrace()
 
-    def stop(number: int, frame: types.FrameType | None) -> None:
+    def stop(number: int, frame: Any) -> None:
         nonlocal asked
         if not running:  # the reader's waits for the end of what is done before and after; the limit's comes too late
             asked = asked or not sent
@@ -142,15 +132,17 @@ def within(seconds: float, fn: Callable[..., Any], *arguments: Any) -> Any:
         nonlocal sent
         while not ended.wait(0.2 if sent else seconds):
             sent += 1
-            _interrupt_main()
+            if sys.platform == "win32":
+                _thread.interrupt_main()
+            else:
+                signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)  # also ends a sleep
 
     watchdog = threading.Thread(target=watch, daemon=True)
-    before = signal.signal(signal.SIGINT, stop)  # also where interrupts were ignored, as behind `nohup`
+    before = signal.signal(signal.SIGINT, stop)  # also if interrupts were ignored, as behind `nohup`
     try:
         watchdog.start()
         running = True
-        if not asked:
-            result = fn(*arguments)
+        result = None if asked else fn(*arguments)
         running = False
     except BaseException:  # `stop` raised it, or what the function made of that
         running = False
@@ -170,24 +162,16 @@ def within(seconds: float, fn: Callable[..., Any], *arguments: Any) -> Any:
     return result
 
 
-def _stop_at_next_line(frame: types.FrameType | None) -> None:
-    """For a loop around `try: sleep(1)` and `except: pass`: an interrupt always finds it in its `try`. The next line that
-    it comes to is outside."""
+def _stop_at_next_line(frame: Any) -> None:
+    """For a loop around `try: sleep(1)` and `except: pass`: an interrupt always finds it in its `try`, and the next line
+    that the reader's function comes to is outside."""
 
     def again(frame: types.FrameType, event: str, value: Any) -> Any:
         if event == "line":
             raise _Stop
         return again
 
-    sys.settrace(lambda *_: None)  # no trace of functions that are called from here on
-    while frame is not None and frame.f_code is not within.__code__:
-        if not frame.f_code.co_filename.startswith(LIBRARY):  # what Python's own functions clean up is cleaned up
-            frame.f_trace = again
+    while frame.f_back.f_code is not within.__code__:
         frame = frame.f_back
-
-
-def _interrupt_main() -> None:
-    if sys.platform == "win32":
-        _thread.interrupt_main()
-    else:
-        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)  # also ends a sleep
+    frame.f_trace = again
+    sys.settrace(lambda *_: None)  # no trace of functions that are called from here on

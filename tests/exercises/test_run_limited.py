@@ -1,6 +1,5 @@
 import gc
 import logging
-import queue
 import signal
 import subprocess
 import sys
@@ -98,26 +97,18 @@ def sleeping(x):
     time.sleep(60)
 
 
-def stubborn(x):
-    while True:
-        try:
-            sum(range(100))
-        except BaseException:  # noqa: BLE001, S110  the worst that a reader can write
-            pass
+def catching_once(x):
+    try:
+        time.sleep(60)
+    except BaseException:  # noqa: BLE001, S110
+        pass
+    time.sleep(60)
 
 
 def asleep_and_stubborn(x):
     while True:
         try:
             time.sleep(60)
-        except BaseException:  # noqa: BLE001, S110
-            pass
-
-
-def waiting_and_stubborn(x):
-    while True:
-        try:
-            queue.Queue().get(timeout=60)
         except BaseException:  # noqa: BLE001, S110
             pass
 
@@ -156,9 +147,8 @@ def handing_back(x):
     [
         endless,
         sleeping,
-        stubborn,
+        catching_once,
         asleep_and_stubborn,
-        waiting_and_stubborn,
         printing,
         waiting,
         with_a_child,
