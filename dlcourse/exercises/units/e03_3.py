@@ -4,7 +4,6 @@ import numpy as np
 
 from dlcourse.exercises.unit import solution, wrong
 
-TOLERANCE = 1e-6
 hints = """
 - Three parts: the gradient that backward claims; the gradient by steps, with the loss (dy * f(x)).sum(); the largest
   relative error of the two. Convert x and dy to float64 before anything else.
@@ -31,20 +30,25 @@ def passes(f, backward, x, dy):
     return bool(error.max() < 1e-6)  # False for NaN
 
 
-def both_sides(f, x, dy, h=1e-5):
-    found = np.empty_like(x)
+def check(f, backward, x, dy, *, kind=np.float64, up=1.0, down=1.0, keep=False, error=None, judge=None):
+    """As `passes`, with a part of it in another way. keep: steps stay in x."""
+    x, dy, found = x.astype(kind), dy.astype(kind), np.empty(x.shape, kind)
+    moved = x.copy()
     for place in np.ndindex(x.shape):
-        moved = x.copy()
-        moved[place] += h
+        moved = moved if keep else x.copy()
+        moved[place] += up * 1e-5
         high = (dy * f(moved)).sum()
-        moved[place] -= 2 * h
-        found[place] = (high - (dy * f(moved)).sum()) / (2 * h)
-    return found
+        moved[place] -= (up + down) * 1e-5
+        found[place] = (high - (dy * f(moved)).sum()) / ((up + down) * 1e-5)
+    return bool((judge or below())((error or relative)(backward(dy, x), found)))
 
 
-def errors(a, n):
-    size = np.maximum(abs(a), abs(n))
-    return abs(a - n) / np.maximum(size, 0.001 * max(1, size.max()))
+def relative(a, n, size=lambda one: np.maximum(one, 0.001 * max(1, one.max())), sign=abs):
+    return sign(a - n) / size(np.maximum(abs(a), abs(n)))
+
+
+def below(limit=1e-6):
+    return lambda errors: errors.max() < limit
 
 
 def softmax(x):
@@ -62,46 +66,14 @@ def cube(x):
     return x**3
 
 
-def cube_backward(dy, x):
-    return dy * 3 * x**2
+def cubed(change=lambda dx: dx):
+    """The backward of x³, and what `change` makes of it."""
+    return lambda dy, x: change(dy * 3 * x**2)
 
 
-def waves(x):
-    return np.sin(20 * x)
-
-
-def waves_backward(dy, x):
-    return dy * 20 * np.cos(20 * x)
-
-
-def positive_part(x):
-    return np.maximum(x, 0)
-
-
-def positive_part_backward(dy, x):
-    return dy * (x > 0)
-
-
-def all_zero(dy, x):
-    return np.zeros_like(x)
-
-
-def one_per_cent_more(dy, x):
-    return 1.01 * cube_backward(dy, x)
-
-
-def too_small_somewhere(dy, x):
-    return cube_backward(dy, x) - 0.01 * abs(cube_backward(dy, x))
-
-
-def one_entry_off(dy, x):
-    dx = cube_backward(dy, x)
-    dx.flat[7] *= 1.0001
-    return dx
-
-
-def not_a_number(dy, x):
-    return np.where(np.arange(x.size).reshape(x.shape) == 1, np.nan, cube_backward(dy, x))
+def at(place, other):
+    """Changes one number."""
+    return lambda dx: np.where(np.arange(dx.size).reshape(dx.shape) == place, other * dx, dx)
 
 
 @wrong
@@ -115,87 +87,44 @@ def through_the_sum(f, backward, x, dy):
 def mean_error(f, backward, x, dy):
     """You take the mean of the errors. One wrong entry among 400 disappears in it. Take the largest: a check has to
     fail if any entry is wrong."""
-    x, dy = x.astype(np.float64), dy.astype(np.float64)
-    return bool(errors(backward(dy, x), both_sides(f, x, dy)).mean() < TOLERANCE)
+    return check(f, backward, x, dy, judge=lambda errors: errors.mean() < 1e-6)
 
 
 @wrong
 def signed_error(f, backward, x, dy):
     """You take a - n without abs: an entry that is too small gives a negative error, and that is below every tolerance.
     Take the absolute value before the largest."""
-    x, dy = x.astype(np.float64), dy.astype(np.float64)
-    a, n = backward(dy, x), both_sides(f, x, dy)
-    size = np.maximum(abs(a), abs(n))
-    return bool(((a - n) / np.maximum(size, 0.001 * max(1, size.max()))).max() < TOLERANCE)
+    return check(f, backward, x, dy, error=lambda a, n: relative(a, n, sign=lambda one: one))
 
 
 @wrong
 def not_a_number_passes(f, backward, x, dy):
     """NaN passes your check. Every comparison with NaN is False, so `not error > 1e-6` is True, and np.nanmax leaves NaN
     out. Take the plain maximum of the errors, and ask whether that is < 1e-6."""
-    x, dy = x.astype(np.float64), dy.astype(np.float64)
-    return not (errors(backward(dy, x), both_sides(f, x, dy)) > TOLERANCE).any()
+    return check(f, backward, x, dy, judge=lambda errors: not (errors > 1e-6).any())
 
 
 @wrong
 def one_side(f, backward, x, dy):
     """You step to one side only. The error is then about h times half the curvature: sin(20 x) looks wrong although its
     backward is right. Step up and down, and divide by 2 h."""
-    x, dy = x.astype(np.float64), dy.astype(np.float64)
-    found = np.empty_like(x)
-    for place in np.ndindex(x.shape):
-        moved = x.copy()
-        moved[place] += 1e-5
-        found[place] = (dy * (f(moved) - f(x))).sum() / 1e-5
-    return bool(errors(backward(dy, x), found).max() < TOLERANCE)
-
-
-def not_put_back(f, backward, x, dy):
-    x, dy = x.astype(np.float64), dy.astype(np.float64)
-    moved, found = x.copy(), np.empty_like(x)
-    for place in np.ndindex(x.shape):
-        moved[place] += 1e-5
-        high = (dy * f(moved)).sum()
-        moved[place] -= 2e-5
-        found[place] = (high - (dy * f(moved)).sum()) / 2e-5
-    return bool(errors(backward(dy, x), found).max() < TOLERANCE)
+    return check(f, backward, x, dy, down=0)
 
 
 @wrong
 def absolute(f, backward, x, dy):
     """You compare the absolute error. A gradient of a million cannot agree to 1e-6: float64 has 16 digits, and the
     difference of two large numbers loses many of them. Divide by the size of the entry."""
-    x, dy = x.astype(np.float64), dy.astype(np.float64)
-    return bool(abs(backward(dy, x) - both_sides(f, x, dy)).max() < TOLERANCE)
-
-
-def zero_by_zero(f, backward, x, dy):
-    x, dy = x.astype(np.float64), dy.astype(np.float64)
-    a, n = backward(dy, x), both_sides(f, x, dy)
-    return bool((abs(a - n) / np.maximum(abs(a), abs(n))).max() < TOLERANCE)
-
-
-def three_in_a_million_more(dy, x):
-    return (1 + 3e-6) * cube_backward(dy, x)
-
-
-def wide_limit(f, backward, x, dy):
-    x, dy = x.astype(np.float64), dy.astype(np.float64)
-    return bool(errors(backward(dy, x), both_sides(f, x, dy)).max() < 1e-5)
-
-
-def very_wide_limit(f, backward, x, dy):
-    x, dy = x.astype(np.float64), dy.astype(np.float64)
-    return bool(errors(backward(dy, x), both_sides(f, x, dy)).max() < 1e-3)
+    return check(f, backward, x, dy, error=lambda a, n: abs(a - n))
 
 
 also_wrong = (
-    lambda f, backward, x, dy: bool(errors(backward(dy, x), both_sides(f, x, dy)).max() < TOLERANCE),
-    not_put_back,
+    lambda f, backward, x, dy: check(f, backward, x, dy, kind=x.dtype),
+    lambda f, backward, x, dy: check(f, backward, x, dy, keep=True),
     lambda f, backward, x, dy: passes(f, lambda dy, x: backward(x, dy), x, dy),
-    zero_by_zero,
-    wide_limit,
-    very_wide_limit,
+    lambda f, backward, x, dy: check(f, backward, x, dy, error=lambda a, n: relative(a, n, size=lambda one: one)),
+    lambda f, backward, x, dy: check(f, backward, x, dy, judge=below(1e-5)),
+    lambda f, backward, x, dy: check(f, backward, x, dy, judge=below(1e-3)),
 )
 
 
@@ -204,16 +133,24 @@ def inputs(rng):
         x = scale * rng.uniform(0.5, 2, shape) * np.where(rng.random(shape) < 0.5, -1, 1)  # none near 0
         return x, rng.standard_normal(shape)
 
+    def wave(x):
+        return np.sin(20 * x)
+
+    def wave_backward(dy, x):
+        return dy * 20 * np.cos(20 * x)
+
     single = tuple(array.astype(np.float32) for array in draw(2, 3))
-    yield "x³, right", (cube, cube_backward, *draw(2, 3))
-    yield "x³, one per cent too large", (cube, one_per_cent_more, *draw(2, 3))
-    yield "x³, too small everywhere, positive or negative", (cube, too_small_somewhere, *draw(2, 3))
+    yield "x³, right", (cube, cubed(), *draw(2, 3))
+    yield "x³, one per cent too large", (cube, cubed(lambda dx: 1.01 * dx), *draw(2, 3))
+    smaller = cubed(lambda dx: dx - 0.01 * abs(dx))
+    yield "x³, too small everywhere, positive or negative", (cube, smaller, *draw(2, 3))
     yield "softmax, right", (softmax, softmax_backward, *draw(2, 4))
-    yield "softmax, a backward that is 0 everywhere", (softmax, all_zero, *draw(2, 4))
-    yield "x³, given in float32, right", (cube, cube_backward, *single)
-    yield "x³, one of 400 entries off by 0.01 per cent", (cube, one_entry_off, *draw(20, 20))
-    yield "x³, NaN in one entry", (cube, not_a_number, *draw(2, 3))
-    yield "sin(20 x), right: a strong curve", (waves, waves_backward, np.linspace(0.1, 0.9, 5), np.arange(1.0, 6.0))
-    yield "x³ at 1000, right: large gradients", (cube, cube_backward, *draw(3, 2, scale=1000))
-    yield "the positive part, right: some entries are 0", (positive_part, positive_part_backward, *draw(3, 3))
-    yield "x³, 3 in a million too large", (cube, three_in_a_million_more, *draw(2, 3))
+    yield "softmax, a backward that is 0 everywhere", (softmax, lambda dy, x: np.zeros_like(x), *draw(2, 4))
+    yield "x³, given in float32, right", (cube, cubed(), *single)
+    yield "x³, one of 400 entries off by 0.01 per cent", (cube, cubed(at(7, 1.0001)), *draw(20, 20))
+    yield "x³, NaN in one entry", (cube, cubed(at(1, np.nan)), *draw(2, 3))
+    yield "sin(20 x), right: a strong curve", (wave, wave_backward, np.linspace(0.1, 0.9, 5), np.arange(1.0, 6.0))
+    yield "x³ at 1000, right: large gradients", (cube, cubed(), *draw(3, 2, scale=1000))
+    positive = lambda x: np.maximum(x, 0), lambda dy, x: dy * (x > 0)
+    yield "the positive part, right: some entries are 0", (*positive, *draw(3, 3))
+    yield "x³, 3 in a million too large", (cube, cubed(lambda dx: (1 + 3e-6) * dx), *draw(2, 3))

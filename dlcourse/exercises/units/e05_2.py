@@ -27,48 +27,31 @@ def im2col(x, kernel, stride, padding):
     return windows.reshape(-1, kh * kw * channels)
 
 
-def out_size(size, kernel, stride, padding):
-    return (size + 2 * padding - kernel) // stride + 1
-
-
-def _windows(x, kernel, stride, padding, dtype=None):
-    """(N, H', W', kh, kw, C): a copy of every window."""
-    (kh, kw), (n, h, w, c) = kernel, x.shape
-    out_h, out_w = out_size(h, kh, stride, padding), out_size(w, kw, stride, padding)
-    padded = np.zeros((n, h + 2 * padding, w + 2 * padding, c), x.dtype)
-    padded[:, padding : padding + h, padding : padding + w] = x
-    windows = np.empty((n, out_h, out_w, kh, kw, c), dtype or x.dtype)
-    for i in range(kh):
-        for j in range(kw):
-            windows[:, :, :, i, j] = padded[:, i : i + stride * out_h : stride, j : j + stride * out_w : stride]
-    return windows
+def with_axes(x, kernel, stride, padding, *order):
+    """The windows with their axes, (N, H', W', kh, kw, C), in another order; then each in a row."""
+    size = [(n + 2 * padding - k) // stride + 1 for n, k in zip(x.shape[1:3], kernel, strict=True)]
+    windows = im2col(x, kernel, stride, padding).reshape(len(x), *size, *kernel, x.shape[3])
+    return windows.transpose(order).reshape(-1, windows[0, 0, 0].size)
 
 
 @wrong
 def channels_first(x, kernel, stride, padding):
     """In each of your rows the channel comes first, then the places of the window: (C, kh, kw). The weights are (kh,
     kw, C, F), so the channel must come last, or the product meets the wrong weights."""
-    windows = _windows(x, kernel, stride, padding)
-    return windows.transpose(0, 1, 2, 5, 3, 4).reshape(-1, windows[0, 0, 0].size)
+    return with_axes(x, kernel, stride, padding, 0, 1, 2, 5, 3, 4)
 
 
 @wrong
 def columns_before_rows(x, kernel, stride, padding):
     """Inside your rows the window goes column by column: kw before kh. The weights are (kh, kw, C, F): row by row."""
-    windows = _windows(x, kernel, stride, padding)
-    return windows.transpose(0, 1, 2, 4, 3, 5).reshape(-1, windows[0, 0, 0].size)
+    return with_axes(x, kernel, stride, padding, 0, 1, 2, 4, 3, 5)
 
 
 @wrong
 def pictures_last(x, kernel, stride, padding):
     """Your rows go place by place, and through all pictures at each place. The output is (N, H', W', F): the picture
     must be the slowest axis, or a reshape mixes the pictures."""
-    windows = _windows(x, kernel, stride, padding)
-    return windows.transpose(1, 2, 0, 3, 4, 5).reshape(-1, windows[0, 0, 0].size)
-
-
-def in_float64(x, kernel, stride, padding):
-    return _windows(x, kernel, stride, padding, np.float64).reshape(-1, kernel[0] * kernel[1] * x.shape[3])
+    return with_axes(x, kernel, stride, padding, 1, 2, 0, 3, 4, 5)
 
 
 @wrong
@@ -92,7 +75,7 @@ def every_place(x, kernel, stride, padding):
 
 also_wrong = (
     lambda x, kernel, stride, padding: im2col(x, kernel, stride, padding).T,
-    in_float64,
+    lambda x, kernel, stride, padding: im2col(x, kernel, stride, padding).astype(np.float64),
 )
 
 

@@ -40,18 +40,19 @@ def network(rng, in_shape, layers, dtype=np.float64):
 
 
 def networks(rng):
-    layers, params = network(rng, (2,), [L.Affine(3)])
-    yield "one affine layer, 2 samples", layers, params, rng.standard_normal((2, 2))
-    layers, params = network(rng, (3,), [L.ReLU()])
-    yield "a ReLU alone, which has no parameters", layers, params, rng.standard_normal((1, 3))
-    layers, params = network(rng, (4,), [L.Affine(4), L.ReLU(), L.Affine(4), L.Tanh()], np.float32)
-    yield "four layers of the same width, float32", layers, params, rng.standard_normal((4, 4)).astype(np.float32)
-    layers, params = network(rng, (5,), [L.Affine(3), L.Sigmoid(), L.Affine(2)])
-    yield "widths 5, 3, 2, numbers up to ±1000", layers, params, rng.uniform(-1000, 1000, (3, 5))
-    layers, params = network(rng, (4, 4, 1), [L.Conv2D(2, 3, padding=1), L.ReLU(), L.Flatten(), L.Affine(3)])
-    yield "a convolution first, one picture", layers, params, rng.standard_normal((1, 4, 4, 1))
-    layers, params = network(rng, (3,), [L.Affine(2), L.BatchNorm(), L.ReLU()])
-    yield "a BatchNorm, which does in training what it does not do later", layers, params, rng.standard_normal((4, 3))
+    made = []
+    for what, in_shape, count, layers in (
+        ("one affine layer, 2 samples", (2,), 2, [L.Affine(3)]),
+        ("a ReLU alone, which has no parameters", (3,), 1, [L.ReLU()]),
+        ("four layers of the same width, float32", (4,), 4, [L.Affine(4), L.ReLU(), L.Affine(4), L.Tanh()]),
+        ("widths 5, 3, 2, numbers up to ±1000", (5,), 3, [L.Affine(3), L.Sigmoid(), L.Affine(2)]),
+        ("a convolution first", (4, 4, 1), 1, [L.Conv2D(2, 3, padding=1), L.ReLU(), L.Flatten(), L.Affine(3)]),
+        ("a BatchNorm, which is another in training", (3,), 4, [L.Affine(2), L.BatchNorm(), L.ReLU()]),
+    ):
+        dtype = np.float32 if "float32" in what else np.float64
+        x = (1000 if "1000" in what else 1) * rng.uniform(-1, 1, (count, *in_shape))
+        made.append((what, *network(rng, in_shape, layers, dtype), x.astype(dtype)))
+    return made
 
 
 @wrong

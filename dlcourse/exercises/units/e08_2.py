@@ -1,10 +1,7 @@
 """08.2  Backward through all layers."""
 
-import numpy as np
-
-from dlcourse import layers as L
 from dlcourse.exercises.unit import solution, wrong
-from dlcourse.model import Sequential
+from dlcourse.exercises.units.e08_1 import forward_all, networks
 
 parts = "dx", "grads"
 hints = """
@@ -24,37 +21,6 @@ def backward_all(layers, params, saved, dy):
         if own:  # the same names as in params: none for a ReLU
             grads[name] = own
     return dy, grads
-
-
-def network(rng, in_shape, layers, dtype=np.float64):
-    """The layers by name, and parameters with biases that are not 0."""
-    model = Sequential(layers)
-    params = model.init(in_shape, rng, dtype)
-    for own in params.values():
-        own["b"] += rng.standard_normal(own["b"].shape).astype(dtype)
-    return dict(model.named()), params
-
-
-def networks(rng):
-    layers, params = network(rng, (2,), [L.Affine(3)])
-    yield "one affine layer, 2 samples", layers, params, rng.standard_normal((2, 2))
-    layers, params = network(rng, (3,), [L.ReLU()])
-    yield "a ReLU alone, which has no parameters", layers, params, rng.standard_normal((1, 3))
-    layers, params = network(rng, (4,), [L.Affine(4), L.ReLU(), L.Affine(4), L.Tanh()], np.float32)
-    yield "four layers of the same width, float32", layers, params, rng.standard_normal((4, 4)).astype(np.float32)
-    layers, params = network(rng, (5,), [L.Affine(3), L.Sigmoid(), L.Affine(2)])
-    yield "widths 5, 3, 2, numbers up to ±1000", layers, params, rng.uniform(-1000, 1000, (3, 5))
-    layers, params = network(rng, (4, 4, 1), [L.Conv2D(2, 3, padding=1), L.ReLU(), L.Flatten(), L.Affine(3)])
-    yield "a convolution first, one picture", layers, params, rng.standard_normal((1, 4, 4, 1))
-
-
-def forward_all(layers, params, x, train):
-    saved = {}
-    for name, layer in layers.items():
-        x, kept = layer.forward(params.get(name, {}), x, train=train)
-        if train:
-            saved[name] = kept
-    return x, saved if train else None
 
 
 @wrong
@@ -114,6 +80,6 @@ def backward_where_parameters_are(layers, params, saved, dy):
 
 
 def inputs(rng):
-    for what, layers, params, x in networks(rng):
+    for what, layers, params, x in networks(rng)[:-1]:
         y, saved = forward_all(layers, params, x, True)
         yield what, (layers, params, saved, rng.standard_normal(y.shape).astype(y.dtype))
