@@ -34,11 +34,6 @@ def bias_for_each_input(inputs, outputs):
     return params, params, 2 * params
 
 
-def numbers_not_bytes(inputs, outputs):
-    params = inputs * outputs + outputs
-    return params, params, 2 * params
-
-
 @wrong
 def one_slot(inputs, outputs):
     """Adam remembers two numbers for each parameter, and you count one of them: its slots are twice the
@@ -47,18 +42,16 @@ def one_slot(inputs, outputs):
     return params, params, params
 
 
-def in_float64(inputs, outputs):
-    params = 8 * (inputs * outputs + outputs)
-    return params, params, 2 * params
-
-
 @wrong
 def added(inputs, outputs):
     """You add inputs and outputs. There is a weight from each input to each output: multiply them."""
     return tuple(4 * factor * (inputs + outputs) for factor in (1, 1, 2))
 
 
-also_wrong = numbers_not_bytes, in_float64
+also_wrong = (
+    lambda inputs, outputs: tuple(size // 4 for size in affine_bytes(inputs, outputs)),
+    lambda inputs, outputs: tuple(size * 2 for size in affine_bytes(inputs, outputs)),
+)
 
 
 def inputs(rng):

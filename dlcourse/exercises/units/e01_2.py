@@ -47,11 +47,6 @@ def each_column(x):
     return (x - x.mean(axis=0)) / x.std(axis=0)
 
 
-def in_float64(x):
-    wide = x.astype(np.float64)
-    return (wide - wide.mean()) / wide.std()
-
-
 @wrong
 def not_divided(x):
     """You subtract the mean and do not divide by the standard deviation."""
@@ -71,7 +66,7 @@ def without_brackets(x):
 
 
 also_wrong = (
-    in_float64,
+    lambda x: (x - x.mean(dtype=float)) / x.std(dtype=float),
     lambda x: (x - x.mean(axis=-1, keepdims=True)) / x.std(axis=-1, keepdims=True),
     lambda x: (x - x.min()) / (x.max() - x.min()),
     lambda x: (x - x.mean()) / np.sqrt((x * x).mean()),

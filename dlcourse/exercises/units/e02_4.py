@@ -21,11 +21,6 @@ def rss_uss_pss(processes, which):
     return rss, uss, pss
 
 
-def pages_not_bytes(processes, which):
-    rss, uss, pss = rss_uss_pss(processes, which)
-    return rss // 4096, uss // 4096, pss / 4096
-
-
 @wrong
 def rss_shared_out(processes, which):
     """Your PSS divides all pages among all processes. Only a page that is shared is divided, and only among those that
@@ -56,18 +51,6 @@ def all_have_it(processes, which):
     return rss, rss - 4096 * len(set.intersection(*processes)), pss
 
 
-def whole_system(processes, which):
-    _, uss, pss = rss_uss_pss(processes, which)
-    return 4096 * len(set.union(*processes)), uss, pss
-
-
-def equal_passed_over(processes, which):
-    mine = processes[which]
-    others = [pages for pages in processes if pages != mine]
-    counts = [1 + sum(page in pages for pages in others) for page in mine]
-    return 4096 * len(mine), 4096 * counts.count(1), 4096 * sum(1 / n for n in counts)
-
-
 @wrong
 def uss_is_shared(processes, which):
     """Your USS counts the pages that others have too. It is the other ones: those that no other process has."""
@@ -82,7 +65,11 @@ def pss_without_its_own(processes, which):
     return rss, uss, pss - uss
 
 
-also_wrong = pages_not_bytes, whole_system, equal_passed_over
+also_wrong = (
+    lambda *a: tuple(size / 4096 for size in rss_uss_pss(*a)),
+    lambda processes, which: (4096 * len(set.union(*processes)), *rss_uss_pss(processes, which)[1:]),
+    lambda all_, which: rss_uss_pss([all_[which], *(one for one in all_ if one != all_[which])], 0),
+)
 
 
 def inputs(rng):

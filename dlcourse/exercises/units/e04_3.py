@@ -34,10 +34,8 @@ def cross_entropy(logits, labels):
 
 
 def softmax(logits):
-    y = logits - logits.max(axis=-1, keepdims=True)
-    np.exp(y, out=y)
-    y /= y.sum(axis=-1, keepdims=True)
-    return y
+    y = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    return y / y.sum(axis=-1, keepdims=True)
 
 
 def scaled(logits, labels, of_loss, of_gradient):
@@ -91,29 +89,9 @@ def one_not_divided(logits, labels):
     return cross_entropy(logits, labels)[0], dlogits
 
 
-def score_not_shifted(logits, labels):
-    loss, dlogits = cross_entropy(logits, labels)
-    return loss - float(logits.max(axis=1).mean()), dlogits
-
-
-def targets_in_float64(logits, labels):
-    t = np.eye(logits.shape[1])[labels]
-    return cross_entropy(logits, labels)[0], (softmax(logits) - t) / len(logits)
-
-
-def whole_columns(logits, labels):
-    p = softmax(logits)
-    p[:, labels] -= 1
-    return cross_entropy(logits, labels)[0], p / len(p)
-
-
-def one_maximum(logits, labels):
-    rows = np.arange(len(logits))
-    z = logits - logits.max()
-    s = np.exp(z).sum(axis=1, keepdims=True)
-    p = np.exp(z) / s
-    p[rows, labels] -= 1
-    return float((np.log(s[:, 0]) - z[rows, labels]).mean()), p / len(p)
+def of_scores(z, labels):
+    """The loss, from scores as they are."""
+    return float((np.log(np.exp(z).sum(axis=1)) - z[np.arange(len(z)), labels]).mean())
 
 
 @wrong
@@ -122,21 +100,16 @@ def label_not_subtracted(logits, labels):
     return cross_entropy(logits, labels)[0], softmax(logits) / len(logits)
 
 
-def loss_not_shifted(logits, labels):
-    logs = np.log(np.exp(logits).sum(axis=1))
-    return float((logs - logits[np.arange(len(logits)), labels]).mean()), cross_entropy(logits, labels)[1]
-
-
 also_wrong = (
     lambda logits, labels: scaled(logits, labels, 1, len(labels)),
     lambda logits, labels: scaled(logits, labels, 1, 1 / logits.shape[1]),
     lambda logits, labels: log_of_p(logits, labels, 0.0, times_target=True),
     lambda logits, labels: scaled(logits, labels, 1, -1),
-    score_not_shifted,
-    targets_in_float64,
-    whole_columns,
-    one_maximum,
-    loss_not_shifted,
+    lambda z, labels: ((both := cross_entropy(z, labels))[0] - float(z.max(axis=1).mean()), both[1]),
+    lambda z, labels: ((both := cross_entropy(z, labels))[0], both[1].astype(np.float64)),
+    lambda z, labels: (cross_entropy(z, labels)[0], (softmax(z) - np.isin(np.arange(z.shape[1]), labels)) / len(z)),
+    lambda z, labels: (of_scores(z - z.max(), labels), softmax(z - z.max()) / len(z)),
+    lambda z, labels: (of_scores(z, labels), cross_entropy(z, labels)[1]),
 )
 
 

@@ -39,14 +39,6 @@ def filters_for_channels(x_shape, filters, kernel, stride, padding, itemsize):
     return output, kernel * kernel * output, kept
 
 
-def always_four(x_shape, filters, kernel, stride, padding, itemsize):
-    return conv_bytes(x_shape, filters, kernel, stride, padding, 4)
-
-
-def one_picture(x_shape, filters, kernel, stride, padding, itemsize):
-    return conv_bytes((1, *x_shape[1:]), filters, kernel, stride, padding, itemsize)
-
-
 @wrong
 def keeps_columns(x_shape, filters, kernel, stride, padding, itemsize):
     """You keep the columns. That is what the textbook layer does. They can be made again from x, so it is enough to
@@ -62,10 +54,6 @@ def keeps_both(x_shape, filters, kernel, stride, padding, itemsize):
     return output, columns, kept + output
 
 
-def keeps_nothing(x_shape, filters, kernel, stride, padding, itemsize):
-    return *conv_bytes(x_shape, filters, kernel, stride, padding, itemsize)[:2], 0
-
-
 @wrong
 def keeps_the_border(x_shape, filters, kernel, stride, padding, itemsize):
     """You keep x with its border. The border is zeros and can be laid again in backward: keep x without it."""
@@ -74,28 +62,20 @@ def keeps_the_border(x_shape, filters, kernel, stride, padding, itemsize):
     return *conv_bytes(x_shape, filters, kernel, stride, padding, itemsize)[:2], kept
 
 
-def keeps_weights(x_shape, filters, kernel, stride, padding, itemsize):
-    output, columns, kept = conv_bytes(x_shape, filters, kernel, stride, padding, itemsize)
-    return output, columns, kept + kernel * kernel * x_shape[3] * filters * itemsize
-
-
-def kernel_once(x_shape, filters, kernel, stride, padding, itemsize):
-    output, columns, kept = conv_bytes(x_shape, filters, kernel, stride, padding, itemsize)
-    return output, columns // kernel, kept
-
-
 @wrong
 def stride_forgotten(x_shape, filters, kernel, stride, padding, itemsize):
     """The stride is missing in the number of places: with a stride there are fewer (05.1)."""
     return conv_bytes(x_shape, filters, kernel, 1, padding, itemsize)
 
 
-def padding_forgotten(x_shape, filters, kernel, stride, padding, itemsize):
-    kept = conv_bytes(x_shape, filters, kernel, stride, padding, itemsize)[2]
-    return *conv_bytes(x_shape, filters, kernel, stride, 0, itemsize)[:2], kept
-
-
-also_wrong = always_four, one_picture, keeps_nothing, keeps_weights, kernel_once, padding_forgotten
+also_wrong = (
+    lambda *a: conv_bytes(*a[:5], 4),
+    lambda x_shape, *a: conv_bytes((1, *x_shape[1:]), *a),
+    lambda *a: (*conv_bytes(*a)[:2], 0),
+    lambda x_shape, f, k, *a: (*(r := conv_bytes(x_shape, f, k, *a))[:2], r[2] + k * k * x_shape[3] * f * a[-1]),
+    lambda x_shape, f, k, *a: ((r := conv_bytes(x_shape, f, k, *a))[0], r[1] // k, r[2]),
+    lambda *a: (*conv_bytes(*a[:4], 0, a[5])[:2], conv_bytes(*a)[2]),
+)
 
 
 def inputs(rng):

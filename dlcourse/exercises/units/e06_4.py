@@ -66,10 +66,6 @@ def share_written_over(dy, in_hw, kernel, stride, padding):
     )
 
 
-def padding_kept(dy, in_hw, kernel, stride, padding):
-    return np.pad(avg_backward(dy, in_hw, kernel, stride, padding), ((0, 0), (padding,) * 2, (padding,) * 2, (0, 0)))
-
-
 @wrong
 def begun_below_zero(dy, in_hw, kernel, stride, padding):
     """Where a window begins on the padding, its first row or column is below 0, and NumPy counts such a number from the
@@ -106,11 +102,10 @@ def samples_as_columns(dy, in_hw, kernel, stride, padding):
     return dx
 
 
-def divided_by_kernel(dy, in_hw, kernel, stride, padding):
-    return shared(dy, in_hw, kernel, stride, padding, lambda window: kernel, np.add)
-
-
-also_wrong = padding_kept, divided_by_kernel
+also_wrong = (
+    lambda dy, hw, k, s, p: np.pad(avg_backward(dy, hw, k, s, p), ((0, 0), (p, p), (p, p), (0, 0))),
+    lambda dy, hw, k, s, p: shared(dy, hw, k, s, p, lambda window: k, np.add),
+)
 
 
 def inputs(rng):

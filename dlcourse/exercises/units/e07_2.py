@@ -36,15 +36,13 @@ def leading(x):
     return tuple(range(x.ndim - 1))
 
 
-def channel_statistics(x):
-    mean = x.mean(axis=leading(x))
-    deviations = x - mean
-    deviations *= deviations
-    return mean, deviations.mean(axis=leading(x))
-
-
 def terms(dy, x_hat):
     return (dy * x_hat).sum(axis=leading(dy)), dy.sum(axis=leading(dy))
+
+
+def mended(dy, x_hat, scale, mean, share):
+    """dx with these two terms, and the right sums."""
+    return (dy - mean - x_hat * share) * scale, *terms(dy, x_hat)
 
 
 def count(dy):
@@ -52,8 +50,7 @@ def count(dy):
 
 
 def normalized(x, rng):
-    mean, var = channel_statistics(x)
-    r = 1 / np.sqrt(var + EPS)
+    mean, r = x.mean(axis=leading(x)), 1 / np.sqrt(x.var(axis=leading(x)) + EPS)
     gamma = np.asarray(1.5 + rng.standard_normal(x.shape[-1]), x.dtype)
     return rng.standard_normal(x.shape).astype(x.dtype), (x - mean) * r, gamma, r
 
@@ -69,68 +66,43 @@ def constants(dy, x_hat, gamma, r):
 def without_mean(dy, x_hat, gamma, r):
     """The way through the mean is missing in dx: subtract the mean of dy over the channel. Test: when all x of a
     channel move alike, y does not move, so dx must sum to 0 in each channel."""
-    dgamma, dbeta = terms(dy, x_hat)
-    return (dy - x_hat * (dgamma / count(dy))) * (gamma * r), dgamma, dbeta
+    return mended(dy, x_hat, gamma * r, 0, terms(dy, x_hat)[0] / count(dy))
 
 
 @wrong
 def without_variance(dy, x_hat, gamma, r):
     """The way through the variance is missing in dx: the term with x̂. A check with dy equal to 1 everywhere cannot see
     it, since x̂ sums to 0; a random dy does."""
-    dgamma, dbeta = terms(dy, x_hat)
-    return (dy - dbeta / count(dy)) * (gamma * r), dgamma, dbeta
+    return mended(dy, x_hat, gamma * r, dy.mean(axis=leading(dy)), 0)
 
 
 @wrong
 def sums_for_means(dy, x_hat, gamma, r):
     """You subtract sums in dx where means belong. Mean and variance are sums divided by M, and so are the terms that
     come back through them."""
-    dgamma, dbeta = terms(dy, x_hat)
-    return (dy - dbeta - x_hat * dgamma) * (gamma * r), dgamma, dbeta
+    return mended(dy, x_hat, gamma * r, terms(dy, x_hat)[1], terms(dy, x_hat)[0])
 
 
 @wrong
 def without_gamma(dy, x_hat, gamma, r):
     """dx lacks gamma. y is gamma · x̂ + beta, so what arrives at x̂ is gamma · dy."""
-    dgamma, dbeta = terms(dy, x_hat)
-    per_channel = count(dy)
-    return (dy - dbeta / per_channel - x_hat * (dgamma / per_channel)) * r, dgamma, dbeta
+    return batch_norm_backward(dy, x_hat, gamma / gamma, r)
 
 
 @wrong
 def by_samples(dy, x_hat, gamma, r):
     """You divide by the number of samples. A channel of pictures has N · H · W values: M is dy.size // dy.shape[-1].
     For pictures of 1 × 1 the two are the same, which hides it."""
-    dgamma, dbeta = terms(dy, x_hat)
-    return (dy - dbeta / len(dy) - x_hat * (dgamma / len(dy))) * (gamma * r), dgamma, dbeta
+    return mended(dy, x_hat, gamma * r, *(one / len(dy) for one in terms(dy, x_hat)[::-1]))
 
 
-def without_r(dy, x_hat, gamma, r):
-    dx, dgamma, dbeta = batch_norm_backward(dy, x_hat, gamma, r)
-    return dx / r, dgamma, dbeta
-
-
-def without_x_hat(dy, x_hat, gamma, r):
-    dgamma, dbeta = terms(dy, x_hat)
-    return (dy - (dbeta + dgamma) / count(dy)) * (gamma * r), dgamma, dbeta
-
-
-def over_samples(dy, x_hat, gamma, r):
-    dgamma, dbeta = (dy * x_hat).sum(axis=0), dy.sum(axis=0)
-    return (dy - dbeta / len(dy) - x_hat * (dgamma / len(dy))) * (gamma * r), dgamma, dbeta
-
-
-def gamma_in_the_parameters(dy, x_hat, gamma, r):
-    dx, dgamma, dbeta = batch_norm_backward(dy, x_hat, gamma, r)
-    return dx, dgamma * gamma, dbeta * gamma
-
-
-def means_of_parameters(dy, x_hat, gamma, r):
-    dx, dgamma, dbeta = batch_norm_backward(dy, x_hat, gamma, r)
-    return dx, dgamma / count(dy), dbeta / count(dy)
-
-
-also_wrong = without_r, without_x_hat, over_samples, gamma_in_the_parameters, means_of_parameters
+also_wrong = (
+    lambda dy, x_hat, gamma, r: batch_norm_backward(dy, x_hat, gamma, r / r),
+    lambda dy, x_hat, gamma, r: mended(dy, x_hat, gamma * r, *(sum(terms(dy, x_hat)) / count(dy), 0)),
+    lambda dy, x_hat, gamma, r: mended(dy, x_hat, gamma * r, dy.mean(axis=0), (dy * x_hat).mean(axis=0)),
+    lambda dy, x_hat, g, r: ((a := batch_norm_backward(dy, x_hat, g, r))[0], a[1] * g, a[2] * g),
+    lambda dy, *a: ((all_ := batch_norm_backward(dy, *a))[0], *(one / count(dy) for one in all_[1:])),
+)
 
 
 def inputs(rng):

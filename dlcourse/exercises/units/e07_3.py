@@ -21,14 +21,6 @@ def running_statistics(running_mean, running_var, mean, var, count, momentum):
     return new_mean, new_var
 
 
-def leading(x):
-    return tuple(range(x.ndim - 1))
-
-
-def unbiased(x):
-    return x.mean(axis=leading(x)), x.var(axis=leading(x), ddof=1)
-
-
 @wrong
 def biased(running_mean, running_var, mean, var, count, momentum):
     """Your running variance goes towards the variance of the batch itself. That one is too small on average, by the
@@ -74,14 +66,9 @@ def as_keras_without_the_factor(running_mean, running_var, mean, var, count, mom
     return momentum * running_mean + stays * mean, momentum * running_var + stays * var
 
 
-def mean_by_the_factor(running_mean, running_var, mean, var, count, momentum):
-    new = running_statistics(running_mean, running_var, mean, var, count, momentum)
-    return new[0] + momentum * mean / (count - 1), new[1]
-
-
 also_wrong = (
     lambda running_mean, running_var, mean, var, count, momentum: (mean, var * (count / (count - 1))),
-    mean_by_the_factor,
+    lambda *a: ((new := running_statistics(*a))[0] + a[5] * a[2] / (a[4] - 1), new[1]),
 )
 
 

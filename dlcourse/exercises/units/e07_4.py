@@ -27,40 +27,26 @@ def layer(rng, shape):
 @wrong
 def fold_by_variance(W, b, gamma, beta, mean, var, eps):
     """You divide by the variance. BatchNorm divides by its root, √(var + eps)."""
-    scale = gamma / (var + eps)
-    return W * scale, (b - mean) * scale + beta
+    return fold(W, b, gamma, beta, mean, (var + eps) ** 2, 0)
 
 
 @wrong
 def eps_outside(W, b, gamma, beta, mean, var, eps):
     """eps stands outside of the root. It belongs inside, √(var + eps), as in the forward pass; where the variance is
     small the two differ by much."""
-    scale = gamma / (np.sqrt(var) + eps)
-    return W * scale, (b - mean) * scale + beta
+    return fold(W, b, gamma, beta, mean, (np.sqrt(var) + eps) ** 2, 0)
 
 
 @wrong
 def bias_unscaled(W, b, gamma, beta, mean, var, eps):
     """The bias b comes before the normalization, so it is multiplied by the scale too: (b - mean) · s + beta."""
-    scale = gamma / np.sqrt(var + eps)
-    return W * scale, b - mean * scale + beta
+    return fold(W, 0, gamma, beta + b, mean, var, eps)
 
 
 @wrong
 def bias_forgotten(W, b, gamma, beta, mean, var, eps):
     """The bias b of the layer is lost. The normalized number is x W + b - mean."""
-    scale = gamma / np.sqrt(var + eps)
-    return W * scale, beta - mean * scale
-
-
-def mean_unscaled(W, b, gamma, beta, mean, var, eps):
-    scale = gamma / np.sqrt(var + eps)
-    return W * scale, b * scale - mean + beta
-
-
-def mean_forgotten(W, b, gamma, beta, mean, var, eps):
-    scale = gamma / np.sqrt(var + eps)
-    return W * scale, b * scale + beta
+    return fold(W, 0, gamma, beta, mean, var, eps)
 
 
 @wrong
@@ -74,26 +60,16 @@ def rows_scaled(W, b, gamma, beta, mean, var, eps):
 @wrong
 def mean_added(W, b, gamma, beta, mean, var, eps):
     """You add the mean. BatchNorm subtracts it: (b - mean) · s + beta."""
-    scale = gamma / np.sqrt(var + eps)
-    return W * scale, (b + mean) * scale + beta
+    return fold(W, b, gamma, beta, -mean, var, eps)
 
 
-def eps_forgotten(W, b, gamma, beta, mean, var, eps):
-    scale = gamma / np.sqrt(var)
-    return W * scale, (b - mean) * scale + beta
-
-
-def beta_forgotten(W, b, gamma, beta, mean, var, eps):
-    scale = gamma / np.sqrt(var + eps)
-    return W * scale, (b - mean) * scale
-
-
-def gamma_forgotten(W, b, gamma, beta, mean, var, eps):
-    root = np.sqrt(var + eps)
-    return W * gamma / root, (b - mean) / root + beta
-
-
-also_wrong = mean_unscaled, mean_forgotten, eps_forgotten, beta_forgotten, gamma_forgotten
+also_wrong = (
+    lambda W, b, g, t, m, v, e: (fold(W, b, g, t, m, v, e)[0], fold(W, b, g, t - m, 0, v, e)[1]),
+    lambda W, b, g, t, m, v, e: fold(W, b, g, t, 0, v, e),
+    lambda W, b, g, t, m, v, e: fold(W, b, g, t, m, v, 0),
+    lambda W, b, g, t, m, v, e: fold(W, b, g, 0, m, v, e),
+    lambda W, b, g, t, m, v, e: (fold(W, b, g, t, m, v, e)[0], fold(W, b, 1, t, m, v, e)[1]),
+)
 
 
 def inputs(rng):

@@ -41,9 +41,8 @@ def plain_means(mean_a, var_a, count_a, mean_b, var_b, count_b):
 def mean_of_variances(mean_a, var_a, count_a, mean_b, var_b, count_b):
     """Your variance holds the spread inside the parts, but not between them: the two means differ,
     and that is spread too."""
-    whole = count_a + count_b
-    mean = (count_a * mean_a + count_b * mean_b) / whole
-    return mean, (count_a * var_a + count_b * var_b) / whole
+    mean, _ = join_statistics(mean_a, var_a, count_a, mean_b, var_b, count_b)
+    return mean, (count_a * var_a + count_b * var_b) / (count_a + count_b)
 
 
 @wrong
@@ -56,9 +55,7 @@ def halves(mean_a, var_a, count_a, mean_b, var_b, count_b):
 def sum_of_variances(mean_a, var_a, count_a, mean_b, var_b, count_b):
     """You add the two variances. Variances add up where independent numbers are added; here two groups are put
     together. Each group counts by its share, and the distance of the means comes in."""
-    whole = count_a + count_b
-    mean = (count_a * mean_a + count_b * mean_b) / whole
-    return mean, var_a + var_b
+    return join_statistics(mean_a, var_a, count_a, mean_b, var_b, count_b)[0], var_a + var_b
 
 
 @wrong
@@ -69,27 +66,18 @@ def divided_once(mean_a, var_a, count_a, mean_b, var_b, count_b):
     return mean, inside + count_a * count_b / (count_a + count_b) * (mean_a - mean_b) ** 2
 
 
-def statistics_of_means(mean_a, var_a, count_a, mean_b, var_b, count_b):
-    whole = count_a + count_b
-    mean = (count_a * mean_a + count_b * mean_b) / whole
-    return mean, (count_a * (mean_a - mean) ** 2 + count_b * (mean_b - mean) ** 2) / whole
-
-
 @wrong
 def squares(mean_a, var_a, count_a, mean_b, var_b, count_b):
     """You subtract the square of the mean from the mean of the squares. Where the means are large and the variances
     small, the two are nearly equal, and their difference has lost its digits. Use the difference of the means."""
-    a, b = count_a / (count_a + count_b), count_b / (count_a + count_b)
-    mean = a * mean_a + b * mean_b
-    return mean, a * (var_a + mean_a**2) + b * (var_b + mean_b**2) - mean**2
+    mean, squares = mean_of_variances(mean_a, var_a + mean_a**2, count_a, mean_b, var_b + mean_b**2, count_b)
+    return mean, squares - mean**2
 
 
-def distance_unweighted(mean_a, var_a, count_a, mean_b, var_b, count_b):
-    mean, inside = mean_of_variances(mean_a, var_a, count_a, mean_b, var_b, count_b)
-    return mean, inside + (mean_a - mean_b) ** 2
-
-
-also_wrong = statistics_of_means, distance_unweighted
+also_wrong = (
+    lambda m, v, n, m_b, v_b, n_b: join_statistics(m, 0 * v, n, m_b, 0 * v_b, n_b),
+    lambda *a: ((both := mean_of_variances(*a))[0], both[1] + (a[0] - a[3]) ** 2),
+)
 
 
 def inputs(rng):

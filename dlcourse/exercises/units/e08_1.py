@@ -96,13 +96,6 @@ def not_handed_on(layers, params, x, train):
     return y, saved if train else None
 
 
-def nones_for_nothing(layers, params, x, train):
-    saved = {}
-    for name, layer in layers.items():
-        x, saved[name] = layer.forward(params.get(name, {}), x, train=train)
-    return x, saved
-
-
 @wrong
 def forward_where_parameters_are(layers, params, x, train):
     """You walk through params, so the layers without parameters, ReLU and Flatten, are passed over. Walk through
@@ -119,7 +112,7 @@ def always_in_training(layers, params, x, train):
     return y, saved if train else None
 
 
-also_wrong = (nones_for_nothing,)
+also_wrong = (lambda layers, *a: ((both := forward_all(layers, *a))[0], both[1] or dict.fromkeys(layers)),)
 
 
 def inputs(rng):

@@ -21,8 +21,8 @@ def clipped(grads, max_norm):
     return [g * (max_norm / norm) if norm > max_norm else g for g in grads]
 
 
-def scaled(grads, factors):
-    return [g * float(factor) for g, factor in zip(grads, factors, strict=True)]
+def by_norm(grads, max_norm, norm):
+    return [g * (max_norm / norm) if norm > max_norm else g for g in grads]
 
 
 @wrong
@@ -43,40 +43,27 @@ def each_number(grads, max_norm):
 def always(grads, max_norm):
     """You scale small gradients up to max_norm, too. Clipping only shortens: near the minimum short steps are right."""
     norm = math.sqrt(sum(float((g * g).sum()) for g in grads))
-    return scaled(grads, [max_norm / norm if norm else 1.0] * len(grads))
+    return [g * (max_norm / norm) if norm else g for g in grads]
 
 
 @wrong
 def no_root(grads, max_norm):
     """You take the sum of the squares for the norm. The root is missing."""
-    norm = sum(float((g * g).sum()) for g in grads)
-    return scaled(grads, [max_norm / norm if norm > max_norm else 1.0] * len(grads))
+    return by_norm(grads, max_norm, sum(float((g * g).sum()) for g in grads))
 
 
 @wrong
 def sum_of_norms(grads, max_norm):
     """You add the norms of the arrays. The norm of all of them together is the root of the sum of their squares: 3 and 4
     make 5, and not 7."""
-    norm = sum(float(np.sqrt((g * g).sum())) for g in grads)
-    return scaled(grads, [max_norm / norm if norm > max_norm else 1.0] * len(grads))
+    return by_norm(grads, max_norm, sum(float(np.sqrt((g * g).sum())) for g in grads))
 
 
-def largest_number(grads, max_norm):
-    norm = max(float(np.abs(g).max()) for g in grads)
-    return scaled(grads, [max_norm / norm if norm > max_norm else 1.0] * len(grads))
-
-
-def mean_square(grads, max_norm):
-    norm = math.sqrt(sum(float((g * g).mean()) for g in grads))
-    return scaled(grads, [max_norm / norm if norm > max_norm else 1.0] * len(grads))
-
-
-def to_length_1(grads, max_norm):
-    norm = math.sqrt(sum(float((g * g).sum()) for g in grads))
-    return scaled(grads, [1 / norm if norm > max_norm else 1.0] * len(grads))
-
-
-also_wrong = largest_number, mean_square, to_length_1
+also_wrong = (
+    lambda grads, max_norm: by_norm(grads, max_norm, max(float(np.abs(g).max()) for g in grads)),
+    lambda grads, max_norm: by_norm(grads, max_norm, math.sqrt(sum(float((g * g).mean()) for g in grads))),
+    lambda grads, max_norm: grads if clipped(grads, max_norm)[0] is grads[0] else clipped(grads, 1.0),
+)
 
 
 def inputs(rng):

@@ -54,18 +54,9 @@ def not_shuffled(n, batch_size, seed, epoch):
     return [np.arange(n)[start : start + batch_size] for start in range(0, n, batch_size)]
 
 
-def order_of_batches(n, batch_size, seed, epoch):
-    parts = not_shuffled(n, batch_size, seed, epoch)
-    return [parts[i] for i in np.random.default_rng([seed, epoch]).permutation(len(parts))]
-
-
-def parts_of_equal_size(n, batch_size, seed, epoch):
-    return np.array_split(np.random.default_rng([seed, epoch]).permutation(n), max(1, n // batch_size))
-
-
 also_wrong = (
-    order_of_batches,
-    parts_of_equal_size,
+    lambda n, k, *at: [not_shuffled(n, k, *at)[i] for i in np.random.default_rng(at).permutation(-(-n // k))],
+    lambda n, size, *at: np.array_split(np.random.default_rng(at).permutation(n), max(1, n // size)),
     lambda n, batch_size, seed, epoch: np.array_split(np.random.default_rng([seed, epoch]).permutation(n), batch_size),
 )
 

@@ -31,11 +31,6 @@ def starts_again(x, rng, most):
     return (x + shift).astype(np.uint8)
 
 
-def wide(x, rng, most):
-    shift = rng.integers(-most, most + 1, size=(len(x), 1, 1, 1))
-    return np.clip(x + shift, 0, 255)
-
-
 @wrong
 def one_for_all(x, rng, most):
     """All pictures get the same shift. Each picture of the micro-batch should get its own: draw `len(x)` numbers."""
@@ -54,11 +49,6 @@ def end_left_out(x, rng, most):
     return np.clip(x + rng.integers(-most, most, size=(len(x), 1, 1, 1)), 0, 255).astype(np.uint8)
 
 
-def black_to_256(x, rng, most):
-    shift = rng.integers(-most, most + 1, size=(len(x), 1, 1, 1))
-    return np.clip(x + shift, 0, 256).astype(np.uint8)
-
-
 @wrong
 def only_brighter(x, rng, most):
     """Your shifts are never negative. A picture may get darker too: from −most to most."""
@@ -74,8 +64,8 @@ def each_channel(x, rng, most):
 
 
 also_wrong = (
-    wide,
-    black_to_256,
+    lambda x, rng, most: np.clip(x + rng.integers(-most, most + 1, size=(len(x), 1, 1, 1)), 0, 255),
+    lambda x, rng, most: np.clip(x + rng.integers(-most, most + 1, (len(x), 1, 1, 1)), 0, 256).astype("u1"),
     lambda x, rng, most: np.clip(x + rng.integers(-most, most + 1, size=len(x)), 0, 255).astype(np.uint8),
     lambda x, rng, most: brighter(x, np.random.default_rng(0), most),
 )

@@ -49,11 +49,6 @@ def adam_once(numbers, optimizer, itemsize, micro_batches):
     return params, grads, min(slots, params)
 
 
-def slots_of_float32(numbers, optimizer, itemsize, micro_batches):
-    params, grads, _ = fixed_bytes(numbers, optimizer, itemsize, micro_batches)
-    return params, grads, 4 * numbers * SLOTS[optimizer]
-
-
 @wrong
 def always_adam(numbers, optimizer, itemsize, micro_batches):
     """You count two slots for each optimizer. SGD remembers nothing, momentum one number for each parameter."""
@@ -67,17 +62,11 @@ def always_two_sets(numbers, optimizer, itemsize, micro_batches):
     return params, 2 * params, slots
 
 
-def params_among_the_slots(numbers, optimizer, itemsize, micro_batches):
-    params, grads, slots = fixed_bytes(numbers, optimizer, itemsize, micro_batches)
-    return params, grads, params + slots
-
-
-def a_set_more(numbers, optimizer, itemsize, micro_batches):
-    params, _, slots = fixed_bytes(numbers, optimizer, itemsize, micro_batches)
-    return params, params * (1 + micro_batches), slots
-
-
-also_wrong = slots_of_float32, params_among_the_slots, a_set_more
+also_wrong = (
+    lambda n, name, *a: (*fixed_bytes(n, name, *a)[:2], 4 * n * SLOTS[name]),
+    lambda *a: (*(all_ := fixed_bytes(*a))[:2], all_[0] + all_[2]),
+    lambda *a: ((all_ := fixed_bytes(*a))[0], all_[0] * (1 + a[3]), all_[2]),
+)
 
 
 def inputs(rng):
