@@ -151,7 +151,12 @@ def _child(sender: Any, budget: int | None, job: Any) -> None:
     answer: Isolated | _Failure
     try:
         fn, args, kwargs = pickle.loads(job) if isinstance(job, bytes) else job
-        answer = _run(fn, args, kwargs, budget)
+        at_wall: Any = contextlib.nullcontext() if budget is None else wall(budget)
+        with at_wall, measure_resident() as grown, traced_peak() as traced:
+            began = time.perf_counter()
+            value = fn(*args, **kwargs)
+            seconds = time.perf_counter() - began
+        answer = Isolated(value, traced.peak, peak_since_start(), grown.peak, seconds)
     except BaseException as error:  # noqa: BLE001  raised again in the parent
         answer = _failure(error, budget)
     buffers: list[pickle.PickleBuffer] = []
@@ -166,15 +171,6 @@ def _child(sender: Any, budget: int | None, job: Any) -> None:
     sender.send([view.nbytes for view in views])
     for part in (message, *views):
         sender.send_bytes(part)
-
-
-def _run(fn: Any, args: tuple, kwargs: dict[str, Any], budget: int | None) -> Isolated:
-    at_wall: Any = contextlib.nullcontext() if budget is None else wall(budget)
-    with at_wall, measure_resident() as grown, traced_peak() as traced:
-        began = time.perf_counter()
-        value = fn(*args, **kwargs)
-        seconds = time.perf_counter() - began
-    return Isolated(value, traced.peak, peak_since_start(), grown.peak, seconds)
 
 
 def _failure(error: BaseException, budget: int | None) -> _Failure:

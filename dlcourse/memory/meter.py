@@ -38,7 +38,11 @@ class Reading(Measured):
     def exact(self) -> str:
         """The line of the exact ruler, the same in every run of code that works on arrays of a MiB or more. What code
         leaves that runs for the first time, and other threads, are some hundred bytes: they are not shown."""
-        return self.problem or f"requested   peak {_figure(self.requested)}, at the end {_figure(self.kept)}"
+        if self.problem:
+            return self.problem
+        least = 4096  # less is Python's own, and another time another one
+        peak, kept = (binary(n) if abs(n) >= least else "under 4 KiB" for n in (self.requested, self.kept))
+        return f"requested   peak {peak}, at the end {kept}"
 
     def __str__(self) -> str:
         if self.problem:
@@ -67,10 +71,6 @@ def meter() -> Iterator[Reading]:
             reading.requested, reading.kept = counted.peak, counted.kept
             reading.resident, reading.ruler, reading.lower_bound = seen.peak, seen.ruler, seen.lower_bound
             reading.why = _why(counted, seen, malloc, allocator(), sys.getallocatedblocks() - blocks)
-
-
-def _figure(size: int) -> str:
-    return binary(size) if abs(size) >= 4096 else "under 4 KiB"  # less is Python's own, and another time another one
 
 
 def _why(

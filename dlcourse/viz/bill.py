@@ -1,7 +1,6 @@
 """Pictures of the bill: each layer's bytes by kind, and what is alive from moment to moment."""
 
 from itertools import groupby
-from typing import Any
 
 from dlcourse.memory import Bill
 from dlcourse.units import binary
@@ -46,7 +45,14 @@ def timeline(bill: Bill) -> Picture:
     axes.tick_params(axis="x", length=0)
     axes.grid(axis="x", visible=False)
     axes.set(xlim=(-0.6, len(moments) - 0.4), ylim=(0, 1.4 * bill.peak / size), ylabel=f"{name} alive")
-    _name_phases(axes, [phase if layer else "" for layer, _, phase in places])
+    for phase, group in groupby(range(len(places)), key=lambda place: places[place][2] if places[place][0] else ""):
+        columns = list(group)
+        if phase:  # "forward" and "backward" over their columns, and a line between the two
+            middle = (columns[0] + columns[-1]) / 2
+            axes.text(middle, 0.99, phase, transform=axes.get_xaxis_transform(), ha="center", va="top")
+            for edge in (columns[0] - 0.5, columns[-1] + 0.5):
+                if 0 < edge < len(moments) - 0.6:
+                    axes.axvline(edge, color=INK, linewidth=1, linestyle=":")
     highest = max(range(len(moments)), key=lambda place: moments[place].total)
     side = "left" if highest < 2 else "right" if highest > len(moments) - 3 else "center"
     axes.annotate(
@@ -67,15 +73,3 @@ def _circumstances(bill: Bill, *, rows_too: bool = False) -> str:
     cut = "" if whole else f", in micro-batches of {bill.micro_batch}"
     many = f", {bill.workers} workers" + (" (one of them drawn)" if rows_too else "") if bill.workers > 1 else ""
     return f"batch of {bill.batch_size}{cut}{many}, {bill.dtype}"
-
-
-def _name_phases(axes: Any, phases: list[str]) -> None:
-    """Write "forward" and "backward" over their columns, and a line between the two."""
-    for phase, group in groupby(enumerate(phases), key=lambda pair: pair[1]):
-        columns = [place for place, _ in group]
-        if phase:
-            middle = (columns[0] + columns[-1]) / 2
-            axes.text(middle, 0.99, phase, transform=axes.get_xaxis_transform(), ha="center", va="top")
-            for edge in (columns[0] - 0.5, columns[-1] + 0.5):
-                if 0 < edge < len(phases) - 0.6:
-                    axes.axvline(edge, color=INK, linewidth=1, linestyle=":")

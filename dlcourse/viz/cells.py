@@ -28,9 +28,9 @@ def cells(
     """Small arrays (rows, columns) side by side, a cell for each number or word, under their names. NaN leaves a gap.
 
     marked: {name: bool, of the array's shape}, cells that are filled, or shares 0…1 of a full colour. pale: {name: bool},
-    cells of second rank, such as padding. tones: fill each number from 1 on with a colour of its own, eight by turns. signs: a letter to stand between
-    each array and the next, such as "@=". down: one under the other. A name's second line is written smaller. Raises
-    ValueError for an array that is not two-dimensional or has more than 24 rows or columns.
+    cells of second rank, such as padding. tones: a colour of its own for each number from 1 on, eight by turns. signs: a
+    letter between each array and the next, such as "@=". down: one under the other. A name's second line is written
+    smaller. Raises ValueError for an array that is not two-dimensional or has more than 24 rows or columns.
     """
     wrong = {name: a.shape for name, a in arrays.items() if a.ndim != 2 or max(a.shape, default=0) > LARGEST}
     if wrong:
