@@ -140,7 +140,7 @@ def bench(options: argparse.Namespace) -> int:
     """Time a step and an inference beside other ways to do them, each in a process of its own, in turn."""
     from dlcourse.bench import report
 
-    (report.growth if options.growth else report.cases)(options)
+    (report.growth if options.growth else report.looks if options.monitor else report.cases)(options)
     return 0
 
 
@@ -278,6 +278,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     one.add_argument("--torch-python", metavar="PATH", help="an interpreter that has PyTorch, to measure beside it")
     one.add_argument("--growth", action="store_true", help="how a step of ours grows with batch, size, channels, depth")
+    one.add_argument("--monitor", action="store_true", help="what the monitor costs beside a training on four workers")
     one.add_argument("--picture", type=_path, metavar="FILE", help="write seconds against bytes as a PNG")
     one.add_argument("--json", action="store_true", help="one JSON object, for machines")
     return parser

@@ -8,6 +8,7 @@ from typing import Any
 
 from dlcourse.bench import cases as all_cases
 from dlcourse.bench import growth as growths
+from dlcourse.bench import looks as the_looks
 from dlcourse.bench import runner
 
 
@@ -58,3 +59,19 @@ def growth(options: Any) -> None:
             print(growths.growth_table(axis, sizes), end="\n\n", flush=True)
     if options.json:
         print(json.dumps({"rounds": options.rounds, "growth": measured}))
+
+
+def looks(options: Any) -> None:
+    """Measure what the monitor costs. Raises ValueError if a picture is asked for: there is none."""
+    if options.picture:
+        raise ValueError("--picture draws seconds against bytes of the cases, not of --monitor")
+    found = the_looks.looks()
+    if options.json:
+        print(json.dumps(found))
+        return
+    print("cifar_cnn, batch 100 in micro-batches of 25, with all that `dlcourse train --monitor 0.5` looks at:")
+    print(
+        f"{found['observations']} observations and {found['samples']} samples in {found['seconds']:.1f} s, {found['workers']} workers"
+    )
+    print(f"a sample took {found['mean_ms']:.2f} ms of processor time, the dearest {found['most_ms']:.2f} ms")
+    print(f"all of them took {found['per_cent']:.2f} % of a processor's time")

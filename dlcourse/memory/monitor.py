@@ -106,6 +106,7 @@ class Monitor:
         self.peaks: dict[str, int] = {}  # by kind, "RSS", …, "used" and "anonymous": sampled, lower bounds
         self.problem = ""  # the last error of a function of the caller's, of a look, or of writing
         self.cost = self.dearest = 0.0  # seconds of processor time that the samples took, all and the dearest one
+        self.count = 0  # of them
         self._of_fit: dict[str, Source] = {}
         self._thread: threading.Thread | None = None
         self._end = threading.Event()
@@ -135,7 +136,8 @@ class Monitor:
             older = _running.pop(self.name, None)
         if older is not None:
             older.stop()
-        self.samples, self.peaks, self.problem, self.cost, self.dearest, self._width = [], {}, "", 0.0, 0.0, 0
+        self.samples, self.peaks, self.problem, self._width = [], {}, "", 0
+        self.cost, self.dearest, self.count = 0.0, 0.0, 0
         self._end = threading.Event()
         self._began = self._next_whole = time.perf_counter()
         self._processes: list[psutil.Process] = []
@@ -223,7 +225,7 @@ class Monitor:
             if apart is not None and self.on_whole is not None:
                 self._guarded("on_whole", self.on_whole, self)
             cost = time.thread_time() - before
-            self.cost, self.dearest = self.cost + cost, max(self.dearest, cost)
+            self.cost, self.dearest, self.count = self.cost + cost, max(self.dearest, cost), self.count + 1
             wait = max(self.interval, (cost - (apart or 0.0)) / MAX_SHARE)
 
     def _look(self, *, whole: bool = False) -> float | None:

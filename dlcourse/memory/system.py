@@ -214,11 +214,12 @@ def family(pid: int | None = None) -> list[psutil.Process]:
         return [first, *first.children(recursive=True)]
     found = [first]
     for process in found:  # grows meanwhile
-        for file in Path(f"/proc/{process.pid}/task").glob("*/children"):
-            with suppress(OSError):
-                for child in file.read_text().split():
-                    with suppress(psutil.NoSuchProcess):
-                        found.append(psutil.Process(int(child)))
+        with suppress(OSError):  # it ended, or one of its threads
+            for thread in os.listdir(f"/proc/{process.pid}/task"):
+                with open(f"/proc/{process.pid}/task/{thread}/children") as file:
+                    for child in file.read().split():
+                        with suppress(psutil.NoSuchProcess):
+                            found.append(psutil.Process(int(child)))
     return found
 
 

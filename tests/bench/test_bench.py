@@ -12,7 +12,7 @@ import pytest
 from dlcourse import bench, models, viz
 from dlcourse import layers as L
 from dlcourse.__main__ import main
-from dlcourse.bench import Case, growth, run, table
+from dlcourse.bench import Case, growth, looks, run, table
 from dlcourse.bench.cases import LAYERS
 from dlcourse.bench.runner import operations
 from dlcourse.bench.textbook import TextbookConv2D, textbook
@@ -143,3 +143,15 @@ def test_growth_is_a_command(monkeypatch, capsys):
     monkeypatch.setattr(growth, "AXES", growth.AXES[-1:])
     assert main(["bench", "--growth", "--rounds", "1", "--json"]) == 0
     assert [one["value"] for one in json.loads(capsys.readouterr().out)["growth"]] == [1, 2]
+
+
+def test_what_the_monitor_costs_is_a_command(monkeypatch, capsys):
+    # On a quiet machine a sample takes 6 ms at most, and all of them less than 1 % of a processor.
+    monkeypatch.setattr(looks, "SECONDS", 1.5)
+    assert main(["bench", "--monitor", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["workers"] == 4
+    assert 0 < found["mean_ms"] <= found["most_ms"] < 100
+    assert found["per_cent"] < 10
+    assert main(["bench", "--monitor"]) == 0
+    assert "% of a processor's time" in capsys.readouterr().out
