@@ -23,10 +23,10 @@ help:
 	@echo "make constraints  renew the tested versions in constraints.txt"
 
 install:
-	@python="$$(sh scripts/find_python.sh "$(PYTHON)")" && "$$python" scripts/install.py
+	@python="$$(sh scripts/find_python.sh "$(PYTHON)")" && "$$python" scripts/install.py --extra data --extra profilers
 
 install-test:
-	@python="$$(sh scripts/find_python.sh "$(PYTHON)")" && "$$python" scripts/install.py --extra test
+	@python="$$(sh scripts/find_python.sh "$(PYTHON)")" && "$$python" scripts/install.py --extra test --extra data --extra profilers
 
 lab: install
 	@.venv/bin/dlcourse lab

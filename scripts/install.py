@@ -2,7 +2,8 @@
 
 It does nothing when that was done before, neither pyproject.toml nor constraints.txt has changed since, and all that is
 needed is still there in the tested version. What was installed is written to a stamp file at the very end: an environment
-without its stamp was interrupted, and is made anew.
+without its stamp was interrupted, and is made anew. The extras that only some notebooks use are left out, and said so, if
+there is no build of them for this machine.
 """
 
 import argparse
@@ -18,6 +19,8 @@ from bootstrap_pip import VERSION as PIP_VERSION
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 STAMP = VENV / "dlcourse-installed.json"
+OPTIONAL = {"data", "profilers"}  # the package needs neither
+COMPILED = "memray,pandas,pyarrow,scalene"  # never built here: that takes minutes, and compilers
 BIN = VENV / ("Scripts" if os.name == "nt" else "bin")
 
 
@@ -78,16 +81,41 @@ def pip_install(*arguments: str) -> None:
 def install_package(extras: list[str]) -> None:
     target = f".[{','.join(extras)}]" if extras else "."
     print(f"Installing {target} by constraints.txt; this takes a minute or two ...", flush=True)
-    pip_install("-c", "constraints.txt", "-e", target)
+    pip_install("-c", "constraints.txt", "--only-binary", COMPILED, "-e", target)
+
+
+def install_what_can_be(extras: list[str]) -> list[str]:
+    """Install the package with its extras -> those that cannot be had on this machine, of the optional ones."""
+    try:
+        install_package(extras)
+        return []
+    except subprocess.CalledProcessError:
+        if not OPTIONAL & set(extras):
+            raise
+    kept = [extra for extra in extras if extra not in OPTIONAL]
+    install_package(kept)
+    for extra in sorted(OPTIONAL & set(extras)):
+        try:
+            install_package([extra])
+            kept = [*kept, extra]
+        except subprocess.CalledProcessError:
+            print(
+                f"Left out: [{extra}], which cannot be installed here. Only notebooks that use it need it.", flush=True
+            )
+    return sorted(set(extras) - set(kept))
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Make .venv and install dlcourse into it.")
-    parser.add_argument("--extra", action="append", default=[], help="an extra of pyproject.toml: test, profilers")
+    parser.add_argument(
+        "--extra", action="append", default=[], help="an extra of pyproject.toml: test, data, profilers"
+    )
     wanted = set(parser.parse_args().extra)
 
     stamp = read_stamp()
     whole = environment_is_whole(stamp)
+    if stamp and stamp["key"] == key():  # with the same files, what could not be had is not asked for again
+        wanted -= set(stamp.get("left_out", ()))
     extras = sorted(wanted | set(stamp["extras"] if whole and stamp else ()))
     if whole and stamp and stamp["key"] == key() and extras == stamp["extras"]:
         wrong = [line for line in departures(extras) if line]
@@ -99,12 +127,13 @@ def main() -> int:
         if not whole:
             make_environment()
         STAMP.unlink(missing_ok=True)
-        install_package(extras)
+        left_out = install_what_can_be(extras)
     except subprocess.CalledProcessError as error:
         print(f"\nInstalling failed: {' '.join(map(str, error.cmd))}", file=sys.stderr)
         print("The lines above say why. The next `make` starts again from an empty .venv.", file=sys.stderr)
         return 1
-    done = {"key": key(), "extras": extras, "root": str(ROOT), "python": list(sys.version_info[:2])}
+    got = [extra for extra in extras if extra not in left_out]
+    done = {"key": key(), "extras": got, "left_out": left_out, "root": str(ROOT), "python": list(sys.version_info[:2])}
     unfinished = STAMP.with_suffix(".tmp")
     unfinished.write_text(json.dumps(done), encoding="utf-8")
     os.replace(unfinished, STAMP)

@@ -121,7 +121,7 @@ def test_binder_gets_the_tested_versions_and_the_course():
     folder = ROOT / "binder"
     assert (folder / "runtime.txt").read_text().strip() in [f"python-{python}" for python in PYTHONS]
     lines = [line for line in (folder / "requirements.txt").read_text().splitlines() if not line.startswith("#")]
-    assert lines == ["-c ../constraints.txt", "-e ."]
+    assert lines == ["-c ../constraints.txt", "-e .[data,profilers]"]
 
 
 def test_the_readme_names_every_notebook():
@@ -130,3 +130,12 @@ def test_the_readme_names_every_notebook():
     assert [name for name in names if f"notebooks/{name}" not in readme] == []
     linked = re.findall(r"\]\((?!\w+:)([^)#]+)\)", readme)
     assert [link for link in linked if not (ROOT / link).exists()] == []
+
+
+def test_make_installs_the_extras_of_the_notebooks_and_the_package_needs_none_of_them():
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    commands = [line for line in makefile.splitlines() if "scripts/install.py" in line]
+    assert len(commands) == 2 and all("--extra data --extra profilers" in line for line in commands)
+    wanted = re.compile(r"^\s*(?:import|from) (?:pandas|pyarrow|memray|scalene)\b", re.MULTILINE)
+    package = [path for path in tracked() if path.suffix == ".py" and path.is_relative_to(ROOT / "dlcourse")]
+    assert [str(path) for path in package if wanted.search(path.read_text(encoding="utf-8"))] == []

@@ -203,6 +203,37 @@ def test_an_extra_is_added_once_and_kept(install, monkeypatch):
     assert ask(install, monkeypatch) == []
 
 
+def test_an_extra_that_cannot_be_had_here_is_left_out_and_not_asked_for_again(install, monkeypatch, capsys):
+    def without_builds(extras):
+        install.asked.append(extras)
+        if "profilers" in extras:
+            raise install.subprocess.CalledProcessError(1, ["pip"])
+
+    every = ("--extra", "test", "--extra", "data", "--extra", "profilers")
+    with monkeypatch.context() as here:
+        here.setattr(install, "install_package", without_builds)
+        assert ask(install, monkeypatch, *every) == [
+            *("venv", ["data", "profilers", "test"]),
+            *(["test"], ["data"], ["profilers"]),
+        ]
+        assert "Left out: [profilers]" in capsys.readouterr().out
+        assert ask(install, monkeypatch, *every) == []
+        assert json.loads(install.STAMP.read_text())["extras"] == ["data", "test"]
+    (install.ROOT / "constraints.txt").write_text("second")
+    assert ask(install, monkeypatch, *every) == [["data", "profilers", "test"]]
+
+
+def test_an_extra_that_is_needed_and_cannot_be_had_is_an_error(install, monkeypatch, capsys):
+    def without_network(extras):
+        raise install.subprocess.CalledProcessError(1, ["pip"])
+
+    monkeypatch.setattr(install, "install_package", without_network)
+    for arguments in ([], ["--extra", "test", "--extra", "data"]):
+        monkeypatch.setattr(sys, "argv", ["install.py", *arguments])
+        assert install.main() == 1
+        assert "Installing failed" in capsys.readouterr().err
+
+
 def test_an_interrupted_installation_is_made_anew(install, monkeypatch):
     ask(install, monkeypatch)
     (install.ROOT / "constraints.txt").write_text("second")
