@@ -111,8 +111,8 @@ def test_right_parts_in_any_other_order_are_told_so_and_nothing_else(exercise):
 def test_a_unit_is_one_file_of_a_screen_or_two():
     """The budget of an exercise; what is over it must be sentences that learners need."""
     lines = {file.stem: len(file.read_text(encoding="utf-8").splitlines()) for file in UNITS.glob("e*.py")}
-    assert max(lines.values()) <= 280, max(lines, key=lambda name: lines[name])
-    assert sum(lines.values()) / len(lines) <= 110
+    assert max(lines.values()) <= 160, max(lines, key=lambda name: lines[name])
+    assert sum(lines.values()) / len(lines) <= 90
 
 
 def test_each_has_three_to_six_known_wrong_answers_with_different_sentences(exercise):

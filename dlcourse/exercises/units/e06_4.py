@@ -25,15 +25,7 @@ def avg_backward(dy, in_hw, kernel, stride, padding):
     return dx
 
 
-def shared(
-    dy,
-    in_hw,
-    kernel,
-    stride,
-    padding,
-    parts,
-    write,
-):
+def shared(dy, in_hw, kernel, stride, padding, parts, write):
     """`parts`: what the dy of a window is divided by. `write`: (what dx has there, the share) -> what dx gets there."""
     dx = np.zeros((len(dy), *in_hw, dy.shape[3]), dy.dtype)
     for row, column in np.ndindex(dy.shape[1:3]):
@@ -61,9 +53,7 @@ def not_divided(dy, in_hw, kernel, stride, padding):
 @wrong
 def share_written_over(dy, in_hw, kernel, stride, padding):
     """Where windows overlap, a pixel is in several means. You write over what it had from the window before. Add."""
-    return shared(
-        dy, in_hw, kernel, stride, padding, lambda w: w.size, lambda old, new: np.broadcast_to(new, old.shape)
-    )
+    return shared(dy, in_hw, kernel, stride, padding, np.size, lambda old, new: np.broadcast_to(new, old.shape))
 
 
 @wrong

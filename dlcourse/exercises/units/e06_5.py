@@ -78,24 +78,12 @@ also_wrong = (
 def inputs(rng):
     yield "eight numbers, half of them dropped", (np.arange(1.0, 9).reshape(2, 4), 0.5, np.random.default_rng(1))
     yield "nothing is dropped", (np.ones((1, 3)), 0.0, np.random.default_rng(2))
-    yield (
-        "float32, a quarter dropped",
-        (
-            rng.standard_normal((5, 7), dtype=np.float32),
-            0.25,
-            np.random.default_rng((3, 1)),
-        ),
-    )
+    part = rng.standard_normal((5, 7), dtype=np.float32)
+    yield "float32, a quarter dropped", (part, 0.25, np.random.default_rng((3, 1)))
     later = np.random.default_rng(4)
     later.random(3, dtype=np.float32)
-    yield (
-        "images, nine of ten dropped; the generator has drawn before",
-        (
-            rng.standard_normal((2, 3, 3, 2), dtype=np.float32),
-            0.9,
-            later,
-        ),
-    )
+    images = rng.standard_normal((2, 3, 3, 2), dtype=np.float32)
+    yield "images, nine of ten dropped; the generator has drawn before", (images, 0.9, later)
 
 
 def large(rng):

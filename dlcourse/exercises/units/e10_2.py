@@ -35,6 +35,12 @@ def without_the_last(losses, sizes):
 
 
 @wrong
+def without_sizes(losses, sizes):
+    """You add up means and divide by the number of samples. Multiply each mean by the size of its batch before."""
+    return sum(losses) / sum(sizes)
+
+
+@wrong
 def sum_of_all(losses, sizes):
     """That is the sum over all samples. Divide by how many there are."""
     return float(np.dot(losses, sizes))

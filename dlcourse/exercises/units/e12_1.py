@@ -130,13 +130,5 @@ def inputs(rng):
     chain = [("conv", 8, 3), ("pool",), ("conv", 16, 3), ("pool",), ("affine", 10)]
     yield "28, 14, 7 …: the second pooling of 28 × 28 fits", ((28, 28, 1), chain)
     yield "7 × 7: pooling leaves the last row and column out", ((7, 7, 2), chain)
-    yield (
-        "the network of the story",
-        (
-            (32, 32, 3),
-            [
-                *[("conv", 32, 3), ("conv", 32, 3), ("pool",), ("conv", 64, 3), ("conv", 64, 3), ("pool",)],
-                *[("affine", 512), ("affine", 10)],
-            ],
-        ),
-    )
+    convolutions = [("conv", 32, 3), ("conv", 32, 3), ("pool",), ("conv", 64, 3), ("conv", 64, 3), ("pool",)]
+    yield "the network of the story", ((32, 32, 3), [*convolutions, ("affine", 512), ("affine", 10)])

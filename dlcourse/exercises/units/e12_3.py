@@ -73,25 +73,12 @@ def from_zero(before, moments):
 def inputs(rng):
     yield "one moment with workspace", (0, [("conv, forward", {"y": 400}, 250, [])])
     yield "an array is alive in the moment that frees it", (100, [("a", {"x": 50}, 0, []), ("b", {"y": 30}, 0, ["x"])])
-    yield (
-        "params 100, forward and backward of two layers",
-        (
-            100,
-            [
-                ("first, forward", {"h": 64}, 30, []),
-                ("second, forward", {"y": 8}, 0, []),
-                ("second, backward", {"dh": 64, "dW2": 40}, 20, ["h", "y"]),
-                ("first, backward", {"dW1": 60}, 50, ["dh"]),
-            ],
-        ),
-    )
+    forward = [("first, forward", {"h": 64}, 30, []), ("second, forward", {"y": 8}, 0, [])]
+    second = "second, backward", {"dh": 64, "dW2": 40}, 20, ["h", "y"]
+    both_ways = [*forward, second, ("first, backward", {"dW1": 60}, 50, ["dh"])]
+    yield "params 100, forward and backward of two layers", (100, both_ways)
     yield "the peak is at the start, in a large workspace", (10, [("a", {"x": 1}, 500, ["x"]), ("b", {"y": 90}, 0, [])])
-    yield (
-        "two moments that are equally high: the first one counts",
-        (
-            5,
-            [("a", {"x": 20}, 10, ["x"]), ("b", {"y": 30}, 0, []), ("c", {}, 0, ["y"])],
-        ),
-    )
+    equal = [("a", {"x": 20}, 10, ["x"]), ("b", {"y": 30}, 0, []), ("c", {}, 0, ["y"])]
+    yield "two moments that are equally high: the first one counts", (5, equal)
     yield "nothing is made", (77, [("update", {}, 0, [])])
     yield "nothing at all", (0, [("update", {}, 0, [])])
