@@ -44,16 +44,18 @@ def _look(moment: str, function: Callable[..., Any], *arguments: Any, **options:
 
 
 def first_non_finite_gradient(grads: Params) -> str | None:
-    """The layer whose backward gave NaN or infinity first, with the parameter; None if all gradients are finite."""
+    """The layer whose backward gave NaN or infinity first, with the parameter; None if all gradients are finite.
+
+    A sum of squares by BLAS notices both, without an array of bytes like the gradient; a second look tells a sum that
+    overflowed from a gradient that is not finite.
+    """
     with np.errstate(over="ignore", invalid="ignore"):
         for name, grad in reversed(tree.flatten(grads).items()):
-            if not (grad.is_finite() if isinstance(grad, Factors) else _is_finite(grad)):
+            if isinstance(grad, Factors):
+                finite = grad.is_finite()
+            else:
+                flat = grad.reshape(-1)
+                finite = math.isfinite(float(np.dot(flat, flat))) or np.isfinite(grad).all()
+            if not finite:
                 return f"the gradient of {name}, in its backward"
     return None
-
-
-def _is_finite(grad: np.ndarray) -> bool:
-    """A sum of squares by BLAS notices both, without an array of bytes like the gradient; a second look tells a sum that
-    overflowed from a gradient that is not finite."""
-    flat = grad.reshape(-1)
-    return math.isfinite(float(np.dot(flat, flat))) or bool(np.isfinite(grad).all())

@@ -157,19 +157,16 @@ def _cross_entropy(z: np.ndarray, targets: np.ndarray, *, smoothing: float) -> t
         t *= 1.0 - smoothing
         t += smoothing / z.shape[1]
     z -= z.max(axis=1, keepdims=True)
-    loss = -_dot(t, z)
+    products = t * z
+    products[t == 0] = 0.0  # a class whose target is 0 counts nothing, even if its logit is -inf
+    loss = -float(products.reshape(-1).sum())  # flat, or older NumPy copies it into a buffer first
+    del products
     np.exp(z, out=z)
     s = z.sum(axis=1)
     loss += np.log(s).sum()
     z /= s[:, None]
     z -= t
     return loss, z
-
-
-def _dot(t: np.ndarray, z: np.ndarray) -> float:
-    products = t * z
-    products[t == 0] = 0.0  # a class whose target is 0 counts nothing, even if its logit is -inf
-    return float(products.reshape(-1).sum())  # flat, or older NumPy copies it into a buffer first
 
 
 def _plan_classes(out_shape: tuple[int, ...], batch: int, dtype: Any) -> Plan:
