@@ -74,17 +74,13 @@ def predict(question: str, *numbers_alone: object, **amount: float | EllipsisTyp
         raise ValueError(f"predict({question!r}): {unit} must be a finite number; got {str(value)[:40]}")
     if predicted < 0 or predicted > LARGEST[quantity] or (quantity == "bytes" and 0 < predicted < 1):
         what = "less than a byte" if 0 < predicted < 1 else "less than nothing" if predicted < 0 else "very much"
-        other = f" {float(value):.6g} is given in {unit}: is another unit meant, such as {_other(unit)}?"
-        print(
-            f"{question}: {unit}={float(value):.6g} would be {what}, and is not kept.{other if quantity == 'bytes' else ''}"
+        other = (
+            f" Is another unit meant, such as {'mib' if unit == 'bytes' else 'bytes'}?" if quantity == "bytes" else ""
         )
+        print(f"{question}: {unit}={float(value):.6g} would be {what}, and is not kept.{other}")
         return
     _predictions[question] = quantity, predicted
     print(f"{question}: you predict {_written(quantity, predicted)}.")
-
-
-def _other(unit: str) -> str:
-    return "mib" if unit == "bytes" else "bytes"
 
 
 @dataclass(frozen=True, repr=False)

@@ -115,7 +115,7 @@ def test_a_number_that_cannot_be_meant_is_asked_back(amount, said, capsys):
 
 def test_of_too_many_bytes_another_unit_is_asked(capsys):
     predict("00.array", mib=64_000_000)
-    assert "is another unit meant, such as bytes?" in capsys.readouterr().out
+    assert "Is another unit meant, such as bytes?" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
