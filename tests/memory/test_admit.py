@@ -196,7 +196,7 @@ def test_the_same_step_has_the_same_peak_in_each_run():
         with assert_peak("1 MiB") as traced:
             model.forward(params, x, train=True)
         peaks.append(traced.peak)
-    assert max(peaks[3:]) - min(peaks[3:]) <= 128
+    assert max(peaks[3:]) - min(peaks[3:]) < 1024  # of Python's own
 
 
 # The command.

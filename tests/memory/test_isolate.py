@@ -60,8 +60,9 @@ def test_value_peaks_and_time_come_back():
 
 
 @forks
-def test_the_same_work_requests_the_same_bytes_to_the_last():
-    assert len({isolated(lambda: np.ones(10_000) * 2).requested for _ in range(3)}) == 1
+def test_the_same_work_requests_the_same_bytes_but_for_some_of_pythons_own():
+    requested = [isolated(lambda: np.ones(10_000) * 2).requested for _ in range(3)]
+    assert max(requested) - min(requested) < 1024
 
 
 @pytest.mark.parametrize("start", ["forkserver", "spawn"])
@@ -195,6 +196,7 @@ def test_an_interrupt_kills_the_process(tmp_path):
     def interrupt():
         while not where.exists() or not where.read_text():
             time.sleep(0.01)
+        time.sleep(0.5)  # an interrupt while Python is still in its fork is lost
         os.kill(os.getpid(), signal.SIGINT)
 
     thread = threading.Thread(target=interrupt)
