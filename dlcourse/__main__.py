@@ -140,7 +140,8 @@ def bench(options: argparse.Namespace) -> int:
     """Time a step and an inference beside other ways to do them, each in a process of its own, in turn."""
     from dlcourse.bench import report
 
-    (report.growth if options.growth else report.looks if options.monitor else report.cases)(options)
+    kind = "frontier" if options.what else "growth" if options.growth else "looks" if options.monitor else "cases"
+    getattr(report, kind)(options)
     return 0
 
 
@@ -271,6 +272,10 @@ def _parser() -> argparse.ArgumentParser:
     one.add_argument("--json", action="store_true", help="one JSON object, for machines")
 
     one = command(bench)
+    one.add_argument(
+        "what", nargs="?", choices=("frontier",), help="techniques that save bytes, each in bytes and seconds"
+    )
+    one.add_argument("--accuracy", action="store_true", help="of the frontier's techniques too: an hour")
     one.add_argument("--only", metavar="WORDS", help='cases with these words in their name, such as "step cifar_cnn"')
     one.add_argument("--rounds", type=_positive, default=7, help="counted runs of each side (default: %(default)s)")
     one.add_argument(

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from dlcourse.bench import cases as all_cases
+from dlcourse.bench import frontier as frontiers
 from dlcourse.bench import growth as growths
 from dlcourse.bench import looks as the_looks
 from dlcourse.bench import runner
@@ -75,3 +76,14 @@ def looks(options: Any) -> None:
     )
     print(f"a sample took {found['mean_ms']:.2f} ms of processor time, the dearest {found['most_ms']:.2f} ms")
     print(f"all of them took {found['per_cent']:.2f} % of a processor's time")
+
+
+def frontier(options: Any) -> None:
+    """Measure the techniques with `options.only` in their names, beside plain Adam. Raises ValueError for a picture: there is
+    none."""
+    if options.picture or options.growth or options.monitor:
+        raise ValueError("bench frontier is a table: it has no --picture, --growth or --monitor")
+    plain, *others = frontiers.TECHNIQUES
+    chosen = [plain, *(one for one in others if options.only is None or options.only in one.name)]
+    points = list(frontiers.measure(chosen, rounds=options.rounds, with_accuracy=options.accuracy))
+    print(json.dumps(frontiers.as_plain(points), indent=1) if options.json else frontiers.table(points))
