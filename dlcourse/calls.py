@@ -72,12 +72,14 @@ class Call(NamedTuple):
 
 class Lifetime(NamedTuple):
     """Bytes that are alive in all moments from `first` to `last`, by their places in the list of moments. kind: a column of
-    the bill. An array is "workspace" while it passes from one call to another, and "saved" while it waits for backward."""
+    the bill. An array is "workspace" while it passes from one call to another, and "saved" while it waits for backward.
+    value: the number of the array, if it is the input of the whole or a call's output."""
 
     kind: str
     nbytes: int
     first: int
     last: int
+    value: int | None = None
 
 
 def owners(calls: Sequence[Call]) -> dict[int, int]:
@@ -136,12 +138,12 @@ def lifetimes(
         released = backward_of.get(saved_by, end) if saved_by is not None else -1
         if number < 0:  # whoever runs the network holds its inputs while it goes forward
             last = max(len(calls) - 1, last_use[number], released)
-            alive.append(Lifetime("data", nbytes, 0, end if number in held else last))
+            alive.append(Lifetime("data", nbytes, 0, end if number in held else last, number))
             continue
         last = last_use[number] if saved_by is None else min(last_use[number], saved_by)
-        alive.append(Lifetime("workspace", nbytes, made[number], last))
+        alive.append(Lifetime("workspace", nbytes, made[number], last, number))
         if saved_by is not None:
-            alive.append(Lifetime("saved", nbytes, saved_by + 1, released))
+            alive.append(Lifetime("saved", nbytes, saved_by + 1, released, number))
         if number in held:
             alive.append(Lifetime("grads", nbytes, released + 1, end))
     for i, call in enumerate(calls):
@@ -224,7 +226,7 @@ class _Gradient:
 def totals(kinds: Collection[str], moments: int, alive: Sequence[Lifetime]) -> list[dict[str, int]]:
     """The bytes of each kind in each moment."""
     changes = [dict.fromkeys(kinds, 0) for _ in range(moments + 1)]
-    for kind, nbytes, first, last in alive:
+    for kind, nbytes, first, last, _ in alive:
         if first <= last:
             changes[first][kind] += nbytes
             changes[last + 1][kind] -= nbytes

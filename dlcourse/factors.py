@@ -39,6 +39,11 @@ class Factors:
     def size(self) -> int:
         return math.prod(self.shape)
 
+    @property
+    def flat(self) -> "FactorBlocks":
+        """As of an array: what gives slices of the product laid flat."""
+        return FactorBlocks(self)
+
     def __imul__(self, factor: float) -> Self:
         """The product times `factor`: written over dy."""
         for _, dy in self.parts:
@@ -50,7 +55,7 @@ class Factors:
         squares = [sum(float(np.vdot(part[side], part[side])) for part in self.parts) for side in (0, 1)]
         if math.sqrt(squares[0]) * math.sqrt(squares[1]) < np.finfo(self.dtype).max / 2:
             return True
-        blocks, step = FactorBlocks(self, self.shape[1]), self.shape[1]
+        blocks, step = self.flat, self.shape[1]
         return all(np.isfinite(blocks[start : start + step]).all() for start in range(0, self.size, step))
 
     def product(self) -> np.ndarray:
@@ -62,22 +67,24 @@ class Factors:
 class FactorBlocks:
     """The product as one flat array of which a slice is made when it is asked for, in a buffer that the next slice overwrites.
 
-    numbers: the most that a slice has. A slice is cut from whole rows of dW, x[:, rows]ᵀ dy: within rounding those of
-    `product`. Allocates what `block_bytes` says.
+    A slice is cut from whole rows of dW, x[:, rows]ᵀ dy: within rounding those of `product`. Allocates what `block_bytes` says,
+    if no slice is larger than the first.
     """
 
-    def __init__(self, factors: Factors, numbers: int) -> None:
+    def __init__(self, factors: Factors) -> None:
         self._xs = [x for x, _ in factors.parts]
         dys = [dy for _, dy in factors.parts]
         self._dy = dys[0] if len(dys) == 1 else np.concatenate(dys)
         (_, self._width), self._size = factors.shape, factors.size
-        self._room = np.empty((_rows_of_block(factors.shape, numbers), self._width), factors.dtype)
+        self._shape, self._room = factors.shape, np.empty((0, self._width), factors.dtype)
 
     def __getitem__(self, block: slice) -> np.ndarray:
         start, stop, _ = block.indices(self._size)
         rows = slice(start // self._width, -(-stop // self._width))
         cut = [x[:, rows] for x in self._xs]
         x = cut[0] if len(cut) == 1 else np.concatenate(cut)
+        if rows.stop - rows.start > len(self._room):
+            self._room = np.empty((_rows_of_block(self._shape, stop - start), self._width), self._room.dtype)
         product = np.matmul(x.T, self._dy, out=self._room[: rows.stop - rows.start]).reshape(-1)
         return product[start - rows.start * self._width :][: stop - start]
 
@@ -92,13 +99,6 @@ def block_bytes(shape: tuple[int, int], samples: int, parts: int, numbers: int, 
     several parts dy side by side, with the columns of x for these rows."""
     rows = _rows_of_block(shape, numbers)
     return (rows * shape[1] + (samples * (shape[1] + rows) if parts > 1 else 0)) * itemsize
-
-
-def flat_blocks(g: Any, numbers: int) -> Any:
-    """A gradient, an array or `Factors`, as something whose slices of at most `numbers` are flat blocks to be read."""
-    if isinstance(g, Factors):
-        return FactorBlocks(g, numbers)
-    return g.reshape(-1) if g.flags.c_contiguous else g.flat  # slices of the latter are copies, a block each
 
 
 def multiply_out(grads: dict[str, Any]) -> None:

@@ -7,7 +7,7 @@ from helpers import assert_close, blobs, same_bits
 from dlcourse import layers as L
 from dlcourse import memory, models, optim, tree
 from dlcourse.diagnose import first_non_finite_gradient
-from dlcourse.factors import FactorBlocks, Factors
+from dlcourse.factors import Factors
 from dlcourse.gradients import gradients
 from dlcourse.model import Sequential
 from dlcourse.train import NonFiniteLoss, fit
@@ -29,7 +29,7 @@ def some_factors(rng, d_in, d_out, rows=(3, 5, 2), dtype=np.float64):
 @pytest.mark.parametrize("numbers", [1, 16, 100])
 def test_each_slice_is_that_of_the_product(parts, d_in, d_out, numbers):
     factors = some_factors(np.random.default_rng(0), d_in, d_out, parts)
-    flat, blocks = factors.product().reshape(-1), FactorBlocks(factors, numbers)
+    flat, blocks = factors.product().reshape(-1), factors.flat
     for start in range(0, factors.size, numbers):
         assert (blocks[start : start + numbers] == flat[start : start + numbers]).all()
 

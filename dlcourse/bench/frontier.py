@@ -35,6 +35,7 @@ class Technique:
     halves: bool = False  # convolutions keep half of each float
     strip: int | None = None
     recompute: int = 0  # so many layers of the convolutional part in one block
+    trained: bool = False  # its accuracy is measured; the others' numbers are those of one of these but for rounding
 
     def of(self, model: Sequential) -> Sequential:
         """The model with its layers changed."""
@@ -53,11 +54,6 @@ class Technique:
         return L.Packed(layer) if packed or (self.halves and isinstance(layer, L.Conv2D)) else layer
 
     @property
-    def only_rounds(self) -> bool:
-        """Whether its numbers are those of plain Adam but for rounding: its accuracy says nothing new."""
-        return self.optimizer == optim.Adam() and not self.halves
-
-    @property
     def how(self) -> dict[str, Any]:
         return {"micro_batch": self.micro_batch, "factored": self.factored}
 
@@ -65,18 +61,18 @@ class Technique:
 SMALL: dict[str, Any] = {"optimizer": optim.Adam8bit(), "factored": True}
 LEAST: dict[str, Any] = {"micro_batch": 2, "factored": True, "bits": True, "strip": STRIP}
 TECHNIQUES = (
-    Technique("plain Adam"),
+    Technique("plain Adam", trained=True),
     Technique("micro-batches of 25", 25),
     Technique("micro-batches of 4", 4),
     Technique("recompute, blocks of 6 layers", recompute=6),
     Technique("bits", bits=True),
-    Technique("bits and halves", bits=True, halves=True),
+    Technique("bits and halves", bits=True, halves=True, trained=True),
     Technique("columns in strips", strip=STRIP),
     Technique("large gradients as factors", factored=True),
-    Technique("8-bit slots", optimizer=optim.Adam8bit()),
-    Technique("Adafactor", optimizer=optim.Adafactor()),
+    Technique("8-bit slots", optimizer=optim.Adam8bit(), trained=True),
+    Technique("Adafactor", optimizer=optim.Adafactor(), trained=True),
     Technique("8-bit slots, factors, micro-batches of 25", 25, **SMALL),
-    Technique("8-bit slots, factors, micro-batches of 4", 4, **SMALL),
+    Technique("8-bit slots, factors, micro-batches of 4", 4, trained=True, **SMALL),
     Technique("8-bit slots, factors, bits, strips, micro-batches of 2", optimizer=optim.Adam8bit(), **LEAST),
     Technique("Adafactor, factors, bits, strips, micro-batches of 2", optimizer=optim.Adafactor(), **LEAST),
 )
@@ -85,7 +81,7 @@ TECHNIQUES = (
 @dataclass
 class Point:
     """One technique, measured. Bytes are those of a step, parameters and slots included; seconds are the median of the rounds.
-    accuracy: {data: the mean over the seeds}, empty if it was not asked for, or only rounding tells it from the first one's."""
+    accuracy: {data: the mean over the seeds}, empty for one that is not `trained`, or if it was not asked for."""
 
     name: str
     predicted: int
@@ -174,7 +170,7 @@ def measure(
     seconds = [[one.step() for one in runs] for _ in range(rounds)]
     for i, point in enumerate(points):
         point.seconds = median(row[i] for row in seconds) if seconds else 0.0
-        if with_accuracy and (i == 0 or not techniques[i].only_rounds):
+        if with_accuracy and techniques[i].trained:
             point.accuracy = {name: accuracy(techniques[i], name) for name in DATA}
         yield point
 

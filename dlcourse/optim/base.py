@@ -9,7 +9,6 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from dlcourse import tree
-from dlcourse.factors import flat_blocks
 
 BLOCK_NUMBERS = 16_384  # 64 KiB in float32, so that a block of everything stays in the cache
 
@@ -99,7 +98,9 @@ class Optimizer:
         """(which numbers, those of p, those of the gradient, scratch), with weight decay done, a block at a time."""
         scratch = np.empty((self._scratch_blocks, BLOCK_NUMBERS), p.dtype)
         p = p.reshape(-1)
-        flat = flat_blocks(g, BLOCK_NUMBERS)
+        flat = (
+            g.reshape(-1) if isinstance(g, np.ndarray) and g.flags.c_contiguous else g.flat
+        )  # slices of it are copies
         for start in range(0, p.size, BLOCK_NUMBERS):
             block = slice(start, min(start + BLOCK_NUMBERS, p.size))
             spare = scratch[:, : block.stop - start]
@@ -185,7 +186,7 @@ def clip_by_norm(grads: tree.Tree, max_norm: float) -> float:
     block = np.empty(min(BLOCK_NUMBERS, max((g.size for g in leaves), default=0)))
     with np.errstate(over="ignore"):
         for g in leaves:
-            flat, total = flat_blocks(g, BLOCK_NUMBERS), 0.0
+            flat, total = g.reshape(-1) if isinstance(g, np.ndarray) and g.flags.c_contiguous else g.flat, 0.0
             for start in range(0, g.size, BLOCK_NUMBERS):
                 part = block[: g.size - start]
                 part[...] = flat[start : start + BLOCK_NUMBERS]

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from dlcourse.factors import flat_blocks
 from dlcourse.optim.base import BLOCK_NUMBERS, Array, Needs, Optimizer, OptimizerPlan, SlotShapes
 from dlcourse.optim.rules import Adam
 
@@ -153,7 +152,7 @@ class Adafactor(Optimizer):
         matrices = p.reshape(-1, height, width)
         rows, columns = slots[0].reshape(-1, height), slots[1].reshape(-1, width)
         scratch = np.empty((max(1, BLOCK_NUMBERS // width), width), p.dtype)
-        gradients = flat_blocks(g, scratch.size)
+        gradients = g.reshape(-1) if isinstance(g, np.ndarray) and g.flags.c_contiguous else g.flat
         decay, p_square, u_square = 1 - step**-0.8, 0.0, 0.0
         if self.weight_decay:
             matrices *= 1 - lr * self.weight_decay

@@ -1,8 +1,5 @@
 """The frontier: bytes as predicted, the line of 18 MiB, the floor, and the stored table. Seconds are not asserted."""
 
-import json
-from pathlib import Path
-
 import pytest
 
 from dlcourse import layers as L
@@ -11,7 +8,6 @@ from dlcourse.__main__ import main
 from dlcourse.bench import frontier
 
 MIB = 2**20
-STORED = Path(frontier.__file__).with_name("frontier.json")
 BY_NAME = {one.name: one for one in frontier.TECHNIQUES}
 SMALL = "8-bit slots, factors, micro-batches of 4"
 SMALLEST = "8-bit slots, factors, bits, strips, micro-batches of 2"
@@ -44,24 +40,6 @@ def test_a_technique_changes_the_layers_that_it_names():
     assert {layer.strip for layer in model.layers if isinstance(layer, L.Conv2D)} == {frontier.STRIP}
     blocks = BY_NAME["recompute, blocks of 6 layers"].of(models.cifar_cnn()).layers
     assert [len(block.layers) for block in blocks if isinstance(block, L.Recompute)] == [6, 6]
-    assert BY_NAME["bits"].only_rounds and not BY_NAME["bits and halves"].only_rounds
-
-
-def test_the_stored_table_is_in_form_and_shows_what_the_course_says():
-    stored = json.loads(STORED.read_text())
-    assert (stored["batch"], stored["epochs"], stored["seeds"]) == (frontier.BATCH, frontier.EPOCHS, frontier.SEEDS)
-    points = {one["name"]: frontier.Point(**one) for one in stored["points"]}
-    assert list(points) == list(BY_NAME)
-    for one in points.values():
-        assert one.measured == pytest.approx(one.predicted, rel=0.02)
-        assert one.seconds > 0
-        assert one.accuracy == {} or one.accuracy.keys() == frontier.DATA.keys()
-    plain = points["plain Adam"]
-    assert points[SMALL].seconds <= 1.5 * plain.seconds
-    for name in (SMALL, SMALLEST):
-        for data, share in plain.accuracy.items():
-            assert abs(points[name].accuracy[data] - share) <= 0.01, (name, data)
-    assert SMALL in str(frontier.table(list(points.values())))
 
 
 def test_the_frontier_is_a_command(capsys, monkeypatch):
