@@ -248,7 +248,12 @@ def _parser() -> argparse.ArgumentParser:
         "--checkpoint-every", type=_positive, metavar="STEPS", help="write it after each so many steps, too"
     )
     one.add_argument("--resume", action="store_true", help="go on from the checkpoint, to the bit")
-    one.add_argument("--monitor", type=_seconds, metavar="SECONDS", help="show memory by kind, renewed each so often")
+    one.add_argument(
+        "--monitor",
+        type=_seconds,
+        metavar="SECONDS",
+        help="show memory by kind, renewed each so often (less often if it took over 1 %% of a core)",
+    )
     one.add_argument("--monitor-log", type=_path, metavar="FILE", help="add each observation to it, a line of JSON")
     one.add_argument("--json", action="store_true", help="one JSON object at the end, and nothing else")
 

@@ -89,8 +89,8 @@ def run(options: Any) -> int:
                 print(
                     head + "\n".join([str(verdict), *_advice(found, step.limit)]) + ("\n" if name else ""), flush=True
                 )
-    except Exception as error:  # noqa: BLE001  the reader's function may raise anything; 1 would mean refused
-        text = " ".join(str(error).split()) or type(error).__name__
+    except (Exception, SystemExit) as error:  # noqa: BLE001  the reader's function may raise anything; 1 would mean refused
+        text = _text(error)
         place = f"{file} [{name}]: " if name and not isinstance(error, BudgetError) else ""
         print(f"dlcourse: error: {place}{text}", file=sys.stderr)
         return 2
@@ -146,9 +146,8 @@ def _step(where: str, table: dict[str, Any], folder: Path) -> Step:
     def at(key: str, function: Callable[..., Any], *arguments: Any) -> Any:
         try:
             return function(*arguments)
-        except Exception as error:  # the reader's function may raise anything
-            text = " ".join(str(error).split()) or type(error).__name__
-            raise BudgetError(f"{where} {key}: {text}") from error
+        except (Exception, SystemExit) as error:  # the reader's function may raise anything
+            raise BudgetError(f"{where} {key}: {_text(error)}") from error
 
     limit = at("limit", parse, table["limit"])
     model, in_shape, optimizer = at("model", _described, table["model"], folder, table.get("data"))
@@ -177,6 +176,13 @@ def _described(text: str, folder: Path, data: Any = None) -> tuple[Any, tuple[in
     if not isinstance(found, tuple) or len(found) != 3:
         raise TypeError(f"{text} must return (model, in_shape, optimizer), got {type(found).__name__}")
     return (found[0], tuple(data), found[2]) if data is not None else found
+
+
+def _text(error: BaseException) -> str:
+    """In one line."""
+    if isinstance(error, SystemExit):
+        return "the function ended the process"
+    return " ".join(str(error).split()) or type(error).__name__
 
 
 # What would fit.

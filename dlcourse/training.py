@@ -58,7 +58,7 @@ def run(options: Any) -> int:
         history = train.fit(
             model, params, data.train, optimizer=optimizer, epochs=options.epochs, seed=options.seed, **cut,
             checkpoint=options.checkpoint, checkpoint_every=options.checkpoint_every, resume=options.resume,
-            progress=not options.json and sys.stderr.isatty() and not (drawn and view.in_place), callbacks=[look],
+            progress=not options.json and sys.stderr.isatty() and not (drawn and sys.stdout.isatty()), callbacks=[look],
         )  # fmt: skip
         result = train.evaluate(model, params, data.test, batch_size=options.micro_batch, workers=options.workers)
     seconds = time.perf_counter() - started

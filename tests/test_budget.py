@@ -28,6 +28,9 @@ def alone():
 
 def broken():
     raise KeyError("two\\nlines")
+
+def ends():
+    raise SystemExit(0)
 """
 GOOD = """
 [story]
@@ -113,6 +116,7 @@ TABLE = '[net]\nmodel = "mlp"\nbatch = 20\nlimit = "1 MiB"\n'
         (TABLE.replace("mlp", "no_such_module:f"), r"\[net\] model: No module named 'no_such_module'"),
         (TABLE.replace("mlp", "nets_of_mine:nothing"), r"\[net\] model: .*nothing"),
         (TABLE.replace("mlp", "nets_of_mine:broken"), r"\[net\] model: 'two\\nlines'"),
+        (TABLE.replace("mlp", "nets_of_mine:ends"), r"\[net\] model: the function ended the process"),
         (TABLE.replace("mlp", "nets_of_mine:alone"), r"\[net\] model: .*must return \(model, in_shape, optimizer\)"),
         (TABLE + 'data = "8x8"', r"\[net\] data: must be a list of numbers, got '8x8'"),
         (TABLE + "data = [8, 0, 1]", r"\[net\] data: must be the shape of one input"),
@@ -256,3 +260,15 @@ def test_a_layer_that_cannot_be_recomputed_leaves_the_other_changes():
     model = Sequential([L.Flatten(), L.Affine(50), Plain(), L.Affine(10)])
     found = advised(Step(model, (8, 8, 1), optim.Adam(), 70_000, batch_size=50))
     assert list(found)[:2] == ["batch", "micro-batches"] and "Recompute" not in found
+
+
+def test_a_function_that_ends_the_process_is_not_an_admission(write, monkeypatch, capsys):
+    write(GOOD)
+    monkeypatch.chdir("project")
+    assert main(["admit", "nets_of_mine:ends", "--budget", "1MiB"]) == 2
+    assert capsys.readouterr().err == "dlcourse: error: the function ended the process\n"
+
+
+def test_a_batch_beyond_all_machines_is_refused_and_no_error():
+    found = advised(replace(CIFAR, batch_size=10**18))
+    assert found["batch"].fits and not found["8-bit"].fits

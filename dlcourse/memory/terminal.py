@@ -198,7 +198,8 @@ def _seen(pid: int) -> psutil.Process:
         process = psutil.Process(pid)
         if process.status() == psutil.STATUS_ZOMBIE:
             raise NotSeen(f"process {pid} has ended: only its exit code waits, for its parent")
-        process.memory_full_info()
+        if process.memory_full_info().vms == 0:
+            raise NotSeen(f"process {pid} has no memory of its own: it is a part of the system, or about to end")
     except psutil.AccessDenied:
         owner = ""
         with suppress(psutil.Error):

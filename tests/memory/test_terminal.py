@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import psutil
@@ -367,6 +368,13 @@ def test_a_process_that_is_not_ours_to_see_is_one_line_and_2(other, monkeypatch,
     assert re.fullmatch(rf"dlcourse: error: process {other.pid} is not ours to see.*\n", error)
     with pytest.raises(NotSeen):
         watch(other.pid, View(None))
+
+
+def test_a_process_without_memory_is_not_watched_in_silence(other, monkeypatch, capsys):
+    nothing = SimpleNamespace(rss=0, vms=0, uss=0, pss=0)  # as of a thread of the kernel
+    monkeypatch.setattr(psutil.Process, "memory_full_info", lambda self: nothing)
+    assert main(["watch", str(other.pid)]) == 2
+    assert "has no memory of its own" in capsys.readouterr().err
 
 
 def test_no_log_is_begun_for_a_process_that_is_not_there(tmp_path, capsys):
