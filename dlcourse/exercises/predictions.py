@@ -34,6 +34,7 @@ QUESTIONS = {
     "10": "float64 mapped batch mean",
     "11": "floats saved peak micro accuracy",
     "12": "float64 fixed all ratio",
+    "14": "history columns error",
 }
 
 _predictions: dict[str, tuple[str, float]] = {}  # question -> (quantity, value); lives as long as the kernel
