@@ -67,7 +67,8 @@ def levels(step: Step, steps: int = 50) -> list[int]:
         gc.collect()
         gc.disable()
         try:
-            step(), step()
+            step()
+            step()
             found = [traced_array_bytes()]
             for _ in range(steps):
                 step()
