@@ -70,7 +70,7 @@ class Step:
 
 def run(options: Any) -> int:
     """The command. -> 0 if each network is admitted, 1 if one is refused, 2 if one cannot be judged."""
-    file = options.file or (options.network if (options.network or "").endswith(".toml") else None)
+    file = options.file or (options.network if (options.network or "").lower().endswith(".toml") else None)
     given = [name for name in ("budget", "batch_size", "micro_batch", "workers") if getattr(options, name) is not None]
     if file is not None and (given or options.inference or (options.file and options.network)):
         options.parser.error(f"{file} has models, limits and batches of its own: give the file alone, and --json")
@@ -113,7 +113,7 @@ def read(path: str | Path) -> dict[str, Step]:
 
     Raises BudgetError, which names file, table and key."""
     try:
-        tables = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        tables = tomllib.loads(Path(path).read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise BudgetError(f"{path}: {error.strerror}") from None
     except ValueError as error:  # no TOML, or no UTF-8
@@ -216,7 +216,8 @@ def changes(step: Step, verdict: memory.Admission) -> list[Change]:
                 *((_batch, _slots), (_batch, _recompute, _slots)),
             )
         ]
-        made = [one for one in together if one is not None]
+        alone = min((one.bytes for one in found if one is not None), default=math.inf)
+        made = [one for one in together if one is not None and one.bytes < alone]
         found += [one for one in made if one.fits][:1] or sorted(made, key=lambda one: one.bytes)[:1]
     return [one for one in found if one is not None]
 

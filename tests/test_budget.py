@@ -142,6 +142,16 @@ def test_a_mistake_in_a_file_names_file_table_and_key_and_nothing_is_run(write, 
     assert told.out == ""
 
 
+def test_a_file_as_an_editor_of_windows_writes_it_is_read(tmp_path):
+    (tmp_path / "budget.toml").write_bytes(b"\xef\xbb\xbf" + TABLE.replace("\n", "\r\n").encode())
+    assert budget.read(tmp_path / "budget.toml")["net"].limit == MIB
+
+
+def test_changes_that_save_nothing_together_are_not_listed():
+    found = changes(mlp := Step(models.mlp(), (8, 8, 1), optim.Adam(), 60_000), memory.Admission(60_000, mlp.bill()))
+    assert not any(one.fits or " and " in one.change for one in found)
+
+
 def test_a_file_that_cannot_be_read_is_named(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "bytes.toml").write_bytes(b"\xff\xfe[")

@@ -268,7 +268,7 @@ class Drawing:
         under = f"{last.seconds:.1f} seconds, sampled each {watched.apart:.2g} s or less, so peaks are lower bounds"
         if last.usage is not None:
             under += f"; {100 * last.usage:.0f} % of the allocator's memory in use"
-        self.alt = f"{finding}. {len(lines)} lines over {under}."
+        self.alt = f"{finding}. {len(lines)} line{'s' if len(lines) > 1 else ''} over {under}."
         self.svg = _svg([sample.seconds for sample in samples], lines, finding, under)
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:

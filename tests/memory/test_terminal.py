@@ -337,6 +337,7 @@ def test_a_process_of_another_is_watched_until_it_ends_and_its_children_are_summ
     assert sample.processes == 2
     assert sample.own.rss > 30 * MIB
     assert sample.rss - sample.own.rss > 20 * MIB
+    assert ". 1 line over " in viz.monitor_log(tmp_path / "log").alt
     if sys.platform == "linux":
         assert "; children 1: " in out[0] and " by PSS" in out[0]
         assert sample.pss - sample.own.pss > 20 * MIB
