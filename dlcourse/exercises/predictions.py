@@ -34,6 +34,7 @@ QUESTIONS = {
     "10": "float64 mapped batch mean",
     "11": "floats saved peak micro accuracy",
     "12": "float64 fixed all ratio",
+    "13": "wall two factor",
     "14": "history columns error",
 }
 

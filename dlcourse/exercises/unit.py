@@ -30,6 +30,7 @@ NOTEBOOKS = {
     "10": "the training loop",
     "11": "train a CNN",
     "12": "the bill",
+    "13": "the incident",
     "14": "the leak museum",
 }  # those that have exercises
 
