@@ -120,11 +120,11 @@ def apart_step(network: tuple[Layer, ...], parts: list, way: Way) -> tuple[tuple
     losses, sums = [], {at: [0, 0] for at in SIZES}
     copies = [copy.deepcopy(network) if way.copies else network for _ in parts]
     for layers, (x, labels) in zip(copies, parts, strict=True):
-        saved = []
+        saved: list[Any] = []
         for layer in layers:
             y, kept = apply(layer.kind, x, layer.W, layer.b)
             saved.append(kept if way.columns or layer.kind != "conv" else x)
-            x, kept = y, None
+            x = kept = y
         loss, dy = softmax_cross_entropy(x, labels, total=WORKERS * BATCH)
         for at, layer in reversed(list(enumerate(layers))):
             dy, dW, db = gradient(layer.kind, saved.pop(), layer.W, dy)
@@ -144,13 +144,14 @@ def downhill(network: tuple[Layer, ...], sums: dict[int, list]) -> tuple[Layer, 
 def train(way: Way, moments: list, steps: int = 48, samples: int = 640) -> None:
     """Appends to `moments` after each step. samples: a multiple of 16. Raises MemoryError where there is none left."""
     start, rng = resident_now().total, np.random.default_rng(0)
-    drawn = datasets.shapes(samples, 1).train
+    drawn: Any = datasets.shapes(samples, 1).train
     data, labels, drawn = drawn.x[:, ::2, ::2].copy(), drawn.y, None
     layers = [Layer(kind) for kind in KINDS]
     for at, (into, out) in SIZES.items():
         W = (rng.standard_normal((into, out)) * (2 / into) ** 0.5).astype(way.dtype)
         layers[at] = replace(layers[at], W=W, b=np.zeros(out, way.dtype))
-    network, history, step = tuple(layers), [], objects_step if way.objects else apart_step
+    history: list[Loss] = []
+    network, step = tuple(layers), objects_step if way.objects else apart_step
     data = as_input(data, way.dtype) if way.copies else data
     batches = (parts for _ in range(steps) for parts in epoch(way, data, labels, rng.permutation(samples)))
     now = held()

@@ -5,11 +5,11 @@ import math
 from dlcourse.exercises.unit import solution, wrong
 
 parts = "the model", "handed on", "all pictures"
-hints = (
-    "Three products. The second is twice the first; that is the story's rule, whether it holds or not.",
-    "The numbers of one picture are the product of its shape: math.prod(shape).",
-    "itemsize * parameters, twice that, and pictures * math.prod(shape) * itemsize.",
-)
+hints = """
+- Three products. The second is twice the first; that is the story's rule, whether it holds or not.
+- The numbers of one picture are the product of its shape: math.prod(shape).
+- itemsize * parameters, twice that, and pictures * math.prod(shape) * itemsize.
+"""
 
 
 @solution

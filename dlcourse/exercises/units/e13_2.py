@@ -2,11 +2,11 @@
 
 from dlcourse.exercises.unit import solution, wrong
 
-hints = (
-    "Before step 1 it holds start, before step 2 start + each, and so on. In the step it needs moment more.",
-    "Step n needs start + (n - 1) * each + moment. Which is the first n for which this is more than wall?",
-    "If start + moment > wall, it is 1. Else, with room = wall - start - moment, it is room // each + 2.",
-)
+hints = """
+- Before step 1 it holds start, before step 2 start + each, and so on. In the step it needs moment more.
+- Step n needs start + (n - 1) * each + moment. Which is the first n for which this is more than wall?
+- If start + moment > wall, it is 1. Else, with room = wall - start - moment, it is room // each + 2.
+"""
 
 
 @solution

@@ -2,11 +2,11 @@
 
 from dlcourse.exercises.unit import solution, wrong
 
-hints = (
-    "Start with the records that have a name. Add what they hold, then what those hold, until nothing is new.",
-    "Keep a set of the records that you have seen. A record in it is not looked at again: two may hold each other.",
-    "seen, waiting = set(), list(names); while waiting: take one; if it is new, put it into seen and its holds into waiting.",
-)
+hints = """
+- Start with the records that have a name. Add what they hold, then what those hold, until nothing is new.
+- Keep a set of the records that you have seen. A record in it is not looked at again: two may hold each other.
+- seen, waiting = set(), list(names); while waiting: take one; if it is new, put it into seen and its holds into waiting.
+"""
 
 
 @solution

@@ -5,11 +5,11 @@ import numpy as np
 from dlcourse.exercises.unit import solution, wrong
 
 parts = "config", "params", "saved", "slots"
-hints = (
-    "Go through the entries once. Is it an array? If not, it is configuration.",
-    "An array named W or b is a parameter; m, v or velocity belongs to the optimizer; each other array is for this step only.",
-    "Four empty dictionaries; for each entry choose one of them, by isinstance(value, np.ndarray) first and then by name.",
-)
+hints = """
+- Go through the entries once. Is it an array? If not, it is configuration.
+- An array named W or b is a parameter; m, v or velocity belongs to the optimizer; each other array is for this step only.
+- Four empty dictionaries; for each entry choose one of them, by isinstance(value, np.ndarray) first and then by name.
+"""
 
 
 @solution
