@@ -4,7 +4,7 @@ what each does to the accuracy of a small network. `dlcourse bench frontier --ac
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from statistics import fmean, median
+from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -80,7 +80,8 @@ TECHNIQUES = (
 
 @dataclass
 class Point:
-    """One technique, measured. Bytes are those of a step, parameters and slots included; seconds are the median of the rounds.
+    """One technique, measured. Bytes are those of a step, parameters and slots included; seconds are the least of the rounds:
+    what other programs do at the time only adds.
     accuracy: {data: the mean over the seeds}, empty for one that is not `trained`, or if it was not asked for."""
 
     name: str
@@ -169,7 +170,7 @@ def measure(
     points = [Point(one.technique.name, one.predicted(), one.measured(), 0.0, {}) for one in runs]
     seconds = [[one.step() for one in runs] for _ in range(rounds)]
     for i, point in enumerate(points):
-        point.seconds = median(row[i] for row in seconds) if seconds else 0.0
+        point.seconds = min((row[i] for row in seconds), default=0.0)
         if with_accuracy and techniques[i].trained:
             point.accuracy = {name: accuracy(techniques[i], name) for name in DATA}
         yield point

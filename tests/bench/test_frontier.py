@@ -1,5 +1,8 @@
 """The frontier: bytes as predicted, the line of 18 MiB, the floor, and the stored table. Seconds are not asserted."""
 
+import json
+from pathlib import Path
+
 import pytest
 
 from dlcourse import layers as L
@@ -8,6 +11,7 @@ from dlcourse.__main__ import main
 from dlcourse.bench import frontier
 
 MIB = 2**20
+STORED = Path(frontier.__file__).with_name("frontier.json")
 BY_NAME = {one.name: one for one in frontier.TECHNIQUES}
 SMALL = "8-bit slots, factors, micro-batches of 4"
 SMALLEST = "8-bit slots, factors, bits, strips, micro-batches of 2"
@@ -40,6 +44,22 @@ def test_a_technique_changes_the_layers_that_it_names():
     assert {layer.strip for layer in model.layers if isinstance(layer, L.Conv2D)} == {frontier.STRIP}
     blocks = BY_NAME["recompute, blocks of 6 layers"].of(models.cifar_cnn()).layers
     assert [len(block.layers) for block in blocks if isinstance(block, L.Recompute)] == [6, 6]
+
+
+def test_the_stored_table_is_in_form_and_shows_what_the_course_says():
+    stored = json.loads(STORED.read_text())
+    assert (stored["batch"], stored["epochs"], stored["seeds"]) == (frontier.BATCH, frontier.EPOCHS, frontier.SEEDS)
+    points = {one["name"]: frontier.Point(**one) for one in stored["points"]}
+    assert list(points) == list(BY_NAME)
+    for one in points.values():
+        assert one.measured == pytest.approx(one.predicted, rel=0.02)
+        assert one.seconds > 0
+        assert one.accuracy.keys() == (frontier.DATA.keys() if BY_NAME[one.name].trained else set())
+    plain = points["plain Adam"]
+    assert points[SMALL].seconds <= 1.5 * plain.seconds
+    for data, share in plain.accuracy.items():
+        assert abs(points[SMALL].accuracy[data] - share) <= 0.01, data
+    assert SMALL in str(frontier.table(list(points.values())))
 
 
 def test_the_frontier_is_a_command(capsys, monkeypatch):
