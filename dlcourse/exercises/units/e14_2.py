@@ -56,12 +56,6 @@ def without_the_array(refers, names, array):
 
 
 @wrong
-def without_the_name(refers, names, array):
-    """Your way begins below the name. The name is what tells a reader where to look: it is the first of the way."""
-    return way_to(refers, names, array)[1:]
-
-
-@wrong
 def one_level(refers, names, array):
     """You look at what the names refer to, and no deeper. Holders hold holders: go on down."""
     if array in names:
@@ -86,6 +80,13 @@ def up_to_whoever_holds(refers, names, array):
             break
         way.insert(0, above)
     return way
+
+
+def without_the_name(refers, names, array):
+    return way_to(refers, names, array)[1:]
+
+
+also_wrong = (without_the_name,)
 
 
 def inputs(rng):
