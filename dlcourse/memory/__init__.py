@@ -2,6 +2,7 @@
 
 from dlcourse.memory.admit import Admission, admit
 from dlcourse.memory.bill import KINDS, Bill, Moment, Row, bill
+from dlcourse.memory.buffers import Arena, BufferPlan, plan_buffers
 from dlcourse.memory.isolate import Isolated, IsolatedError, isolated, wall
 from dlcourse.memory.leaks import Leak, Leaks, find_leak
 from dlcourse.memory.ledger import Ledger, ledger
@@ -25,9 +26,9 @@ from dlcourse.memory.traced import TracedPeak, assert_peak, reset_traced_peak, t
 
 # fmt: off
 __all__ = [
-    "KINDS", "Admission", "Allocator", "Available", "Bill", "Isolated", "IsolatedError", "Leak", "Leaks", "Ledger",
+    "KINDS", "Admission", "Allocator", "Arena", "Available", "Bill", "BufferPlan", "Isolated", "IsolatedError", "Leak", "Leaks", "Ledger",
     "Log", "Moment", "Monitor", "NotSeen", "Reading", "Resident", "Row", "Sample", "Sizes", "TracedPeak", "View",
     "admit", "allocator", "assert_peak", "available", "bill", "find_leak", "isolated", "ledger", "measure_resident",
-    "meter", "peak_since_start", "process_sizes", "read_log", "reset_traced_peak", "resident_now", "traced_peak",
+    "meter", "peak_since_start", "plan_buffers", "process_sizes", "read_log", "reset_traced_peak", "resident_now", "traced_peak",
     "trim", "wall", "watch",
 ]

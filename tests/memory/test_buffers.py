@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from dlcourse import layers as L
 from dlcourse import memory, models
 from dlcourse.calls import Lifetime
-from dlcourse.memory.buffers import ALIGNED, Arena, plan_buffers, step_bytes
+from dlcourse.memory import Arena, plan_buffers
+from dlcourse.memory.buffers import ALIGNED, step_bytes
 from dlcourse.model import Sequential
 
 MIB = 2**20
