@@ -24,14 +24,16 @@ READY = """async limit => {
     await Promise.race([Promise.all(all), late]);
     await Promise.race([widget.sessionContext.session.kernel.info, late]);
 }"""
+PROMPT = ".jp-InputPrompt:not(.jp-Placeholder-prompt)"  # a folded cell has a placeholder, without a number
 FINISHED = r"""() => {
     const panel = document.querySelector('.jp-NotebookPanel:not(.lm-mod-hidden)');
-    const prompts = [...panel.querySelectorAll('.jp-CodeCell .jp-InputPrompt')].map(e => e.textContent.trim());
+    const shown = panel.querySelectorAll('.jp-CodeCell PROMPT');
+    const prompts = [...shown].map(e => e.textContent.trim());
     const idle = panel.querySelector('.jp-Notebook-ExecutionIndicator')?.dataset.status === 'idle';
     const stopped = panel.textContent.includes('Traceback (most recent call last)');  // the cells below stay unnumbered
     const ran = prompts.every(text => /^\[\d+\]:$/.test(text));
     return idle && prompts.length > 0 && !prompts.includes('[*]:') && (ran || stopped);
-}"""
+}""".replace("PROMPT", PROMPT)
 
 
 @dataclass
@@ -97,8 +99,9 @@ def test_it_runs_from_top_to_bottom_without_an_error(opened: Opened):
     for cell in code_cells(opened.notebook):
         shown = opened.cell(cell).locator(".jp-OutputArea").first.text_content() or ""
         assert (TRACEBACK in shown) == ("raises-exception" in tags(cell)), shown
-    prompts = opened.panel.locator(".jp-CodeCell .jp-InputPrompt").all_text_contents()
-    assert prompts == [f"[{number}]:" for number in range(1, len(prompts) + 1)]
+    prompts = opened.panel.locator(f".jp-CodeCell {PROMPT}").all_text_contents()
+    folded = [cell.metadata.get("jupyter", {}).get("source_hidden", False) for cell in code_cells(opened.notebook)]
+    assert prompts == [f"[{number}]:" for number, hidden in enumerate(folded, 1) if not hidden]
 
 
 def test_a_slider_changes_its_picture_and_leaves_one(opened: Opened, shots: Path):
