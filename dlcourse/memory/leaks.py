@@ -160,7 +160,8 @@ def _by_holder(walk: Walk, before: _Found, steps: int) -> list[Leak]:
             continue
         path = walk.path(array)
         words = walk.words(path)
-        split = next((i for i in range(len(path), 0, -1) if id(path[i - 1]) in before.old), 0)
+        # The array itself is new: one that is gone may have had its id.
+        split = next((i for i in range(len(path) - 1, 0, -1) if id(path[i - 1]) in before.old), 0)
         owner = id(path[split - 1]) if split else _without_numbers(words[0])
         what, who = holder(words, min(split + 1, len(words)))
         if len(path) > 1 and isinstance(path[-2], np.ndarray) and path[-2].nbytes < array.nbytes:

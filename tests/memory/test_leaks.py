@@ -12,7 +12,8 @@ from helpers import blobs
 
 from dlcourse import losses, models, optim, train, tree
 from dlcourse.inputs import as_input
-from dlcourse.memory.leaks import find_leak
+from dlcourse.memory.holders import Walk
+from dlcourse.memory.leaks import _by_holder, _Found, find_leak
 from dlcourse.model import Sequential
 
 MODEL = models.small_cnn()
@@ -263,6 +264,15 @@ def test_a_local_of_another_thread_and_a_registry_in_another_module_are_named(mo
         begin.release()
     thread.join()
     assert found == {"local results of work()[7]": 4000, "value via somebody_elses.seen": 2000}
+
+
+def test_new_arrays_at_the_addresses_of_freed_ones_are_one_leak():
+    """As in Out[n], where the arrays of earlier outputs were let go meanwhile."""
+    arrays = [np.zeros(100) for _ in range(3)]
+    before = _Found(Walk([]))
+    before.old.update(map(id, arrays))  # of those that are gone
+    (leak,) = _by_holder(Walk((f"Out[{number}]", array) for number, array in enumerate(arrays)), before, 3)
+    assert (leak.who, leak.copies, leak.growth) == ("Out[0]", 3, 800)
 
 
 class Holder:
