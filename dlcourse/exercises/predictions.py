@@ -36,6 +36,7 @@ QUESTIONS = {
     "12": "float64 fixed all ratio",
     "13": "wall two factor",
     "14": "history columns error",
+    "16": "live view two",
 }
 
 _predictions: dict[str, tuple[str, float]] = {}  # question -> (quantity, value); lives as long as the kernel

@@ -32,6 +32,7 @@ NOTEBOOKS = {
     "12": "the bill",
     "13": "the incident",
     "14": "the leak museum",
+    "16": "a process for each epoch",
 }  # those that have exercises
 
 
