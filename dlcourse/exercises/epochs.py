@@ -96,9 +96,9 @@ def shared(arrays: dict[str, np.ndarray]) -> Iterator[tuple[Block, dict[str, np.
 
 def views_of(memory: SharedMemory, places: dict[str, tuple[int, tuple[int, ...], str]]) -> dict[str, np.ndarray]:
     """Arrays over the block. As long as one is in use the memory stays mapped; np.ndarray(…, buffer) would not see to that."""
-    found = {}
+    found, block = {}, memoryview(memory.buf or b"")
     for path, (at, shape, dtype) in places.items():
-        found[path] = np.frombuffer(memory.buf, dtype, math.prod(shape), at).reshape(shape)
+        found[path] = np.frombuffer(block, dtype, math.prod(shape), at).reshape(shape)
     return found
 
 
