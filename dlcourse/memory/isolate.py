@@ -73,7 +73,7 @@ def isolated(
     An exception of fn is raised here, with the traceback that it had there as a note; IsolatedError with its type and
     text if it does not pickle, if the result does not, and if the process dies or cannot be started. ValueError if fn or
     an argument cannot be handed to an empty process; TypeError for a generator or coroutine function. The result's arrays
-    are copied once in each process.
+    are copied on the way, more than once: a result of 16 MiB took some 50 MiB here for a moment.
     """
     import multiprocessing
 
@@ -242,8 +242,9 @@ def wall(budget: int | str) -> Iterator[None]:
     that are open at once, inside one another or in several threads, the lowest one holds for the whole process.
 
     In a notebook's kernel use it around large arrays only: under the wall every allocation of the process can fail,
-    also the small ones of other threads. `isolated(f, wall="200 MiB")` is the usual way. BLAS is warmed up on every
-    thread before, since a first matrix product that gets no buffer ends the process.
+    also the small ones of other threads, and NumPy can end the process if a small request of its own fails.
+    `isolated(f, wall="200 MiB")` is the usual way; let the work ask for a large array now and then, so that the wall is
+    met there. BLAS is warmed up on every thread before, since a first matrix product that gets no buffer ends the process.
 
     Works on Linux, by a soft RLIMIT_DATA; raises OSError elsewhere and if the system does not hold the limit.
     """
